@@ -1,0 +1,165 @@
+"""What every `python -m stageN_…` shares: one question or a conversation, and the trace
+printed turn by turn while it happens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from config import ConfigurationError, load_settings, make_gateway
+from equivalence import show
+from equivalence.hints import hint
+from equivalence.implementations import find, load
+from equivalence.observe import observe
+from equivalence.record import Run
+from equivalence.trace import Execution, tool_calls
+from gateway import Exchange
+from tools import TOOLS
+
+EXAMPLES = "现在几点了？ · What is the weather in Beijing? · /new · quit"
+
+
+def main(stage: str, *, successor: str | None = None) -> int:
+    """Run one stage's command line; return the exit code: 0 when every question was
+    answered, 1 when one was not, 2 for wrong usage or configuration."""
+    out = show.console()
+    arguments = _parser(stage, successor).parse_args()
+    name = successor if getattr(arguments, "successor", False) else stage
+    try:
+        settings = load_settings(
+            base_url=arguments.base_url,
+            model=arguments.model,
+            temperature=arguments.temperature,
+            max_steps=arguments.max_steps,
+            repair=False if arguments.raw else None,
+        )
+        agent = load(find(name or stage).target)
+    except ConfigurationError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with make_gateway(settings) as gateway:
+
+        def ask(question: str, history: Sequence[Any]) -> tuple[Run, list[Any]]:
+            printer = TracePrinter(out.print)
+            observed = observe(
+                name or stage,
+                agent,
+                question,
+                settings,
+                gateway,
+                TOOLS,
+                history=history,
+                on_exchange=printer.exchange,
+                on_execution=printer.execution,
+            )
+            printer.end(observed.run)
+            return observed.run, observed.conversation
+
+        try:
+            if arguments.question:
+                run, _ = ask(" ".join(arguments.question), ())
+                return 0 if run.status == "completed" else 1
+            return _converse(ask, f"{name}, {settings.model}")
+        except KeyboardInterrupt:
+            print()
+            return 130 if arguments.question else 0
+
+
+class TracePrinter:
+    """Prints a run as it happens: each call when the model asks, each result when it is
+    there, and the end."""
+
+    def __init__(self, write: Callable[[Text], None]) -> None:
+        self.write = write
+        self.turn = 0
+        self.printed = 0
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Print what the model asked for in this reply."""
+        if exchange.attempt:
+            self.write(Text(f"  (attempt {exchange.attempt + 1})", "dim"))
+        else:
+            self.turn += 1
+        for call in tool_calls(exchange.reply):
+            line = f"turn {self.turn}  {call['name']}({call['arguments']})"
+            self.write(Text(line, "cyan"))
+        if exchange.repairs:
+            names = ", ".join(exchange.repairs)
+            self.write(Text(f"        repaired: {names}", "yellow"))
+
+    def execution(self, execution: Execution) -> None:
+        """Print what a tool gave back."""
+        sign = "→" if execution.ok else "✗"
+        self.write(Text(f"        {sign} {show.short(execution.result or '')}"))
+
+    def end(self, run: Run) -> None:
+        """Print the calls that were not executed, and the answer or what came instead."""
+        for step in run.steps:
+            if step.order is None:
+                text = f"        ✗ turn {step.turn}: {show.short(step.result or '')}"
+                self.write(Text(text, "red"))
+        self.write(
+            Text(show.ending(run), "bold" if run.status == "completed" else "red")
+        )
+        if advice := hint(run.error) or _ADVICE.get(run.status):
+            self.write(Text(advice, "yellow"))
+
+
+_ADVICE = {
+    "step_limit": "Raise --max-steps, or ask for less at a time.",
+    "empty": "The model said nothing: ask again, or try another model.",
+    "truncated": "Raise LLM_MAX_TOKENS, or ask for a shorter answer.",
+}
+
+
+def _parser(stage: str, successor: str | None) -> argparse.ArgumentParser:
+    about = find(stage).about
+    parser = argparse.ArgumentParser(
+        description=f"{stage}: the agent as {about}. Without a question it is a"
+        " conversation that remembers its turns: /new starts over, quit ends it.",
+        epilog="Without LLM_BASE_URL (environment or .env) the offline model answers: a"
+        " scripted stand-in, no language model.",
+    )
+    parser.add_argument("question", nargs="*", help="one question")
+    add_settings(parser)
+    if successor:
+        parser.add_argument(
+            "--successor", action="store_true", help=f"run {find(successor).about}"
+        )
+    return parser
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the options that override a setting of the environment."""
+    parser.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
+    parser.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="default 0")
+    parser.add_argument(
+        "--max-steps", type=int, metavar="N", help="budget of model calls, default 10"
+    )
+    parser.add_argument(
+        "--raw", action="store_true", help="switch the gateway's repairs off"
+    )
+
+
+def _converse(ask: Callable[..., tuple[Run, list[Any]]], title: str) -> int:
+    print(f"{title}. For example: {EXAMPLES}")
+    history: list[Any] = []
+    while True:
+        try:
+            question = input("> ").strip()
+        except EOFError:
+            print()
+            return 0
+        if question in ("quit", "exit"):
+            return 0
+        if question == "/new":
+            history = []
+            print("A new conversation.")
+        elif question:
+            _, history = ask(question, history)

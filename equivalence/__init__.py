@@ -1,0 +1,1 @@
+"""The judge: runs implementations, watches wire and tools, names where they part."""

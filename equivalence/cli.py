@@ -1,0 +1,194 @@
+"""Commands of the judge. Only what a command needs is imported: --help, list and diff
+load neither LangChain nor openai nor pydantic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from equivalence import record
+from equivalence.compare import Verdict, judge, pair
+from equivalence.implementations import LADDER, find, load
+from equivalence.record import Run
+
+EXIT_CODES = (
+    "exit codes: 0 all equivalent, 1 a difference, 3 inconclusive or"
+    " indistinguishable, 2 wrong usage or configuration"
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure:  # a console that lacks a character shows "?" instead
+            reconfigure(errors="replace")
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except (ValueError, OSError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; what was recorded is kept", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m equivalence",
+        description="Prove on the wire whether two versions of an agent are the same.",
+        epilog=EXIT_CODES,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser(
+        "run", help="run implementations on questions and compare", epilog=EXIT_CODES
+    )
+    run.set_defaults(command=_run)
+    run.add_argument("question", nargs="*", help="default: the demo questions")
+    run.add_argument("--questions", type=Path, metavar="FILE", help="one a line")
+    run.add_argument(
+        "--implementation",
+        action="append",
+        metavar="NAME|module:function",
+        help="repeat it; the first is what the others are compared with",
+    )
+    run.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    run.add_argument(
+        "--command",
+        dest="commands",
+        action="append",
+        default=[],
+        metavar='"CMD {question}"',
+        help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
+    )
+    run.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
+    run.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
+    run.add_argument("--temperature", type=float, metavar="T", help="default 0")
+    run.add_argument("--max-steps", type=int, metavar="N", help="default 10")
+    run.add_argument("--repeats", type=int, default=1, metavar="R", help="default 1")
+    run.add_argument("--raw", action="store_true", help="switch repairs off")
+    _add_output(run)
+
+    diff = commands.add_parser("diff", help="compare recorded runs", epilog=EXIT_CODES)
+    diff.set_defaults(command=_diff)
+    diff.add_argument("left", type=Path, metavar="A.jsonl")
+    diff.add_argument("right", type=Path, metavar="B.jsonl")
+    _add_output(diff, out=False)
+
+    listing = commands.add_parser("list", help="list the implementations")
+    listing.set_defaults(command=_list)
+    return parser
+
+
+def _add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document, nothing else"
+    )
+    if out:
+        parser.add_argument("--out", type=Path, metavar="FILE", help="append the runs")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from config import load_settings
+    from equivalence.questions import DEMO, read_questions
+    from equivalence.run import CommandAgent, Subject, run_all
+
+    settings = load_settings(
+        base_url=arguments.base_url,
+        model=arguments.model,
+        temperature=arguments.temperature,
+        max_steps=arguments.max_steps,
+        repair=False if arguments.raw else None,
+    )
+    names = arguments.implementation
+    if names is None and not arguments.commands:
+        names = [implementation.name for implementation in LADDER]
+    subjects = [Subject(name, load(find(name).target)) for name in names or ()]
+    subjects += [Subject(line, CommandAgent(line)) for line in arguments.commands]
+    conversations = [[question] for question in arguments.question]
+    if arguments.questions or not conversations:
+        conversations += read_questions(arguments.questions or DEMO)
+    tools = load(arguments.tools) if arguments.tools else load("tools:TOOLS")
+    report = Report(as_json=arguments.json)
+    try:
+        for runs in run_all(
+            subjects, conversations, settings, tools, repeats=arguments.repeats
+        ):
+            for run in runs:
+                if arguments.out:
+                    record.append(arguments.out, run)
+            report.add(runs, [judge(runs[0], run) for run in runs[1:]])
+    finally:
+        report.end()
+    return report.exit_code()
+
+
+def _diff(arguments: argparse.Namespace) -> int:
+    paths = (arguments.left, arguments.right)
+    pairs, alone = pair(*(record.read(path) for path in paths))
+    if not pairs:
+        raise ValueError("the two files have no question in common")
+    report = Report(as_json=arguments.json)
+    for couple in pairs:
+        left, right = (
+            replace(run, implementation=f"{run.implementation} in {path.name}")
+            for run, path in zip(couple, paths, strict=True)
+        )
+        report.add([left, right], [judge(left, right)])
+    report.end()
+    for question in dict.fromkeys(run.question for run in alone):
+        print(f"in one file only: {question}", file=sys.stderr)
+    return report.exit_code() or (3 if alone else 0)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    for implementation in LADDER:
+        print(f"{implementation.name:12}{implementation.about}")
+    return 0
+
+
+class Report:
+    """Gathers runs and verdicts; shows them at once to people, or at the end as JSON."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        from equivalence import show
+
+        self.as_json = as_json
+        self.show = show
+        self.out = show.console(sys.stderr if as_json else sys.stdout)
+        self.runs: list[Run] = []
+        self.verdicts: list[Verdict] = []
+
+    def add(self, runs: Sequence[Run], verdicts: Sequence[Verdict]) -> None:
+        """Show the runs of one question and what their comparison came to."""
+        self.runs += runs
+        self.verdicts += verdicts
+        self.show.side_by_side(self.out, runs)
+        self.show.notes(self.out, runs)
+        for verdict in verdicts:
+            self.show.verdict(self.out, verdict)
+
+    def end(self) -> None:
+        """Show the summary, and print the JSON document if it was asked for."""
+        self.show.summary(self.out, self.verdicts)
+        if self.as_json:
+            document = {
+                "runs": [run.to_json() for run in self.runs],
+                "verdicts": [verdict.to_json() for verdict in self.verdicts],
+            }
+            print(json.dumps(document, ensure_ascii=False))
+
+    def exit_code(self) -> int:
+        """Return 1 for a difference, else 3 for a doubt, else 0."""
+        found = {verdict.verdict for verdict in self.verdicts}
+        if not self.verdicts:  # one implementation alone: did it answer?
+            failed = {run.status for run in self.runs} & {"failed", "model_error"}
+            found = {"inconclusive" if failed else "equivalent"}
+        return 1 if "different" in found else 3 if found != {"equivalent"} else 0

@@ -1,0 +1,65 @@
+"""The implementations by name, and how a name becomes a function."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One version of the agent: "module:function" with the contract of run_agent."""
+
+    name: str
+    target: str
+    about: str
+
+
+LADDER = (
+    Implementation(
+        "stage1", "stage1_prebuilt.agent:run_agent", "langgraph's create_react_agent"
+    ),
+    Implementation(
+        "successor",
+        "stage1_prebuilt.successor:run_agent",
+        "langchain's create_agent, which replaces it",
+    ),
+    Implementation(
+        "stage2", "stage2_stategraph.agent:run_agent", "a StateGraph drawn by hand"
+    ),
+    Implementation(
+        "stage3", "stage3_pure_loop.agent:run_agent", "a for-loop over a list"
+    ),
+)
+
+
+def find(name: str) -> Implementation:
+    """Return the implementation of that name, or a user's own "module:function"."""
+    for implementation in LADDER:
+        if name == implementation.name:
+            return implementation
+    if ":" in name:
+        return Implementation(name, name, "your own")
+    known = ", ".join(implementation.name for implementation in LADDER)
+    raise ValueError(
+        f"no implementation is named {name!r}; known are {known};"
+        " your own is written module:function"
+    )
+
+
+def load(target: str) -> Any:
+    """Import "module:attribute"; ValueError says what is missing. The current folder
+    is searched too, so that a user's own file is found."""
+    module_name, _, attribute = target.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ValueError(f"cannot import {target}: {error}") from None
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        raise ValueError(f"{module_name} has no {attribute!r}") from None

@@ -1,0 +1,115 @@
+"""The run record: what one implementation did with one question, as JSON Lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCHEMA = "agent-run/1"
+
+STATUSES = {
+    "completed": "answered with a text the user can read",
+    "step_limit": "the budget of model calls ended first",
+    "empty": "the last reply had no text",
+    "truncated": "the last reply was cut off by the output limit",
+    "refused": "the model or a filter refused to answer",
+    "malformed": "the last reply was not usable, by its finish_reason or its calls",
+    "model_error": "the endpoint failed",
+    "failed": "the implementation itself raised",
+}
+
+
+@dataclass
+class Step:
+    """One tool call: what the model asked for and what came of it."""
+
+    turn: int
+    """Number of the model call that asked for it, from 1."""
+    tool: str
+    arguments: Any
+    """As the model sent them, parsed; the text itself where it does not parse."""
+    arguments_text: str
+    """As the model wrote them, to the letter."""
+    result: str | None
+    """What the tool gave back, before any cut; the refusal where it was not executed;
+    None where nothing was seen of it."""
+    ok: bool | None
+    """Whether the tool did its work; None where the tools could not be watched."""
+    order: int | None = None
+    """Place in the order of execution, from 0; None where it was not executed."""
+
+
+@dataclass
+class Run:
+    """One implementation, one question, one try."""
+
+    implementation: str
+    question: str
+    repeat: int = 0
+    history: list[str] = field(default_factory=list)
+    """The earlier questions of the conversation."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    status: str = "failed"
+    answer: str = ""
+    steps: list[Step] = field(default_factory=list)
+    exchanges: list[dict[str, Any]] = field(default_factory=list)
+    error: str | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def model_calls(self) -> list[dict[str, Any]]:
+        """The exchanges less the failed attempts that the client repeated."""
+        following = [*self.exchanges[1:], {}]
+        return [
+            exchange
+            for exchange, after in zip(self.exchanges, following, strict=True)
+            if not after.get("attempt")
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Run:
+        """ValueError where the data is not a run record of this schema."""
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ValueError(f'no run record: "schema" is not "{SCHEMA}"')
+        try:
+            fields = {key: value for key, value in data.items() if key != "schema"}
+            fields["steps"] = [Step(**step) for step in fields.get("steps", ())]
+            return cls(**fields)
+        except TypeError as error:
+            raise ValueError(f"no run record: {error}") from None
+
+
+def append(path: Path, run: Run) -> None:
+    """Add one line to the file and flush it to the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(run.to_json(), ensure_ascii=False) + "\n"
+    with path.open("a", encoding="utf-8", errors="replace", newline="\n") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(path: Path) -> list[Run]:
+    """Return the runs of a file. A last line cut off by a crash is passed over;
+    ValueError names any other line that is not a run record."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return list(_parsed(path, [line for line in lines if line.strip()]))
+
+
+def _parsed(path: Path, lines: Iterable[str]) -> Iterator[Run]:
+    lines = list(lines)
+    for number, line in enumerate(lines, 1):
+        try:
+            yield Run.from_json(json.loads(line))
+        except ValueError as error:
+            if number == len(lines) and not line.endswith("}"):
+                return
+            raise ValueError(f"{path}, record {number}: {error}") from None

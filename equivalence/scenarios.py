@@ -1,0 +1,112 @@
+"""Mechanism scenarios: a question, scripted replies of the model, and the right outcome.
+
+They are data, in scenarios/mechanism/*.yaml; each file is a list of scenarios:
+
+    - name: unknown_tool                     # one word, unique
+      why: The model invents a tool.         # one line
+      seen: R14                              # where: a report, or the matrix
+      questions: [go]                        # default; several are a conversation
+      tools: [get_weather, boom]             # default: the demo tools
+      settings: {max_steps: 3}               # default: none
+      server: {strict: true, require: {}}    # default: strict
+      raw: true                              # repairs off; default: on
+      replies:                               # the last one repeats
+        - calls: [[get_weather, '{"city": "北京"}', a]]   # name, arguments, id
+          content: text beside the calls
+          finish_reason: length
+          message: {reasoning_content: more fields of the message}
+        - done                               # short for {content: done}
+        - {status: 500, body: {}, cut: true, delay: 1.0}
+        - stream: [{content: a delta}]
+      expect:                                # each optional; the same for everyone
+        status: completed
+        answer: done
+        requests: 2                          # on the wire, repeated attempts included
+        steps: [[get_weather, {city: 北京}, true]]        # tool, arguments, ok
+        results: ["北京 Beijing: 25 °C…"]    # a part of each step's tool message
+        repairs: [tool_call_id]              # all of the run, in order
+        error: a part of the error
+        not_said: [length]                   # in no tool message, answer or error
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gateway import Script
+
+FOLDER = Path(__file__).parent.parent / "scenarios" / "mechanism"
+
+SCRIPTED = ("status", "body", "stream", "cut", "delay")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scripted model and what is right in front of it."""
+
+    name: str
+    why: str
+    seen: str
+    replies: list[Any]
+    questions: list[str] = field(default_factory=lambda: ["go"])
+    tools: list[str] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    server: dict[str, Any] = field(default_factory=dict)
+    raw: bool = False
+    expect: dict[str, Any] = field(default_factory=dict)
+
+    def script(self) -> Script:
+        """Return a fresh upstream that plays the replies."""
+        items = [_item(reply) for reply in self.replies]
+        return Script(items, **{"strict": True, **self.server})
+
+
+def read_scenarios(folder: Path = FOLDER) -> list[Scenario]:
+    """Return all scenarios in the order of the files and of their lines; ValueError
+    names a duplicate or a field that is not known."""
+    found: dict[str, Scenario] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        for data in yaml.safe_load(path.read_text(encoding="utf-8")):
+            try:
+                scenario = Scenario(**data)
+            except TypeError as error:
+                name = data.get("name")
+                raise ValueError(f"{path.name}, {name}: {error}") from None
+            if scenario.name in found:
+                raise ValueError(f"two scenarios are named {scenario.name!r}")
+            found[scenario.name] = scenario
+    return list(found.values())
+
+
+def _item(reply: Any) -> dict[str, Any]:
+    """The reply as an item of a Script."""
+    if not isinstance(reply, Mapping):
+        return {"message": {"content": reply}}
+    if any(key in reply for key in SCRIPTED) and "calls" not in reply:
+        if "content" not in reply:
+            return dict(reply)
+    message: dict[str, Any] = {"content": reply.get("content")}
+    if "calls" in reply:
+        message["tool_calls"] = _calls(reply["calls"])
+    message |= reply.get("message", {})
+    rest = {k: v for k, v in reply.items() if k in (*SCRIPTED, "finish_reason")}
+    return {**rest, "message": message}
+
+
+def _calls(calls: Sequence[Any]) -> list[Any]:
+    """Calls as the wire has them; an entry that is no list stays as it is."""
+    return [
+        {
+            "id": call[2],
+            "type": "function",
+            "function": {"name": call[0], "arguments": call[1]},
+        }
+        if isinstance(call, list)
+        else call
+        for call in calls
+    ]

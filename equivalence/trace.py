@@ -1,0 +1,227 @@
+"""From what was seen on the wire and at the tools to steps, status and answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from equivalence.record import Run, Step
+
+Message = dict[str, Any]
+
+ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+USUAL_ENDS = ("stop", "tool_calls", "function_call", "length", "content_filter")
+
+
+@dataclass
+class Execution:
+    """One execution of a tool, seen from inside the call."""
+
+    turn: int
+    """Model calls answered before it."""
+    order: int
+    tool: str
+    arguments: dict[str, Any]
+    result: str | None = None
+    ok: bool = False
+
+
+def as_messages(conversation: Sequence[Any]) -> list[Message]:
+    """Return the conversation as dicts with role, content and tool_call_id, whether its
+    messages are dicts or LangChain's objects."""
+    return [
+        message if isinstance(message, dict) else _from_langchain(message)
+        for message in conversation
+    ]
+
+
+def steps(
+    run: Run, conversation: Sequence[Message], executions: Sequence[Execution] | None
+) -> list[Step]:
+    """Return one step for each tool call of each reply, in order; then the executions
+    that no reply asked for on the wire, as text-ReAct agents make them."""
+    left = list(executions or ())
+    unseen = None if executions is None else False
+    found: list[Step] = []
+    for turn, (exchange, results) in enumerate(_turns(run, conversation), 1):
+        raw = tool_calls(exchange.get("raw_reply", exchange["reply"]))
+        calls = tool_calls(exchange["reply"])
+        for index, call in enumerate(calls):
+            written = raw[index] if len(raw) == len(calls) else call
+            arguments = _parsed(written["arguments"])
+            did = _take(left, turn, call["name"], arguments)
+            step = Step(
+                turn=turn,
+                tool=call["name"],
+                arguments=arguments,
+                arguments_text=_written(written["arguments"]),
+                result=did.result if did else _result_for(call, index, results),
+                ok=did.ok if did else unseen,
+                order=did.order if did else None,
+            )
+            found.append(step)
+    for did in left:
+        text = _written(did.arguments)
+        step = Step(
+            did.turn, did.tool, did.arguments, text, did.result, did.ok, did.order
+        )
+        found.append(step)
+    return sorted(found, key=lambda step: step.turn)
+
+
+def status(run: Run, failure: str | None) -> str:
+    """Return how the run ended, one of record.STATUSES. `failure` is "model_error" or
+    "failed" where the implementation raised."""
+    if failure:
+        return failure
+    if not run.model_calls:
+        return "failed"
+    last = run.model_calls[-1]
+    choice = first_choice(last["reply"])
+    if last["status"] != 200 or choice is None:
+        return "model_error"
+    message, finish = choice["message"], choice.get("finish_reason")
+    if tool_calls(last["reply"]):
+        spent = len(run.model_calls) >= run.settings.get("max_steps", 0)
+        return "step_limit" if spent else "malformed"
+    if finish == "content_filter" or message.get("refusal"):
+        return "refused"
+    if finish == "length":
+        return "truncated"
+    if not text_of(message.get("content")).strip():
+        return "malformed" if finish and finish not in USUAL_ENDS else "empty"
+    return "completed"
+
+
+def answer(run: Run, conversation: Sequence[Message]) -> str:
+    """Return the text for the user: the last assistant message of the conversation, or
+    of the wire where nothing was returned; the refusal where there is one."""
+    if run.status == "step_limit" or not run.model_calls:
+        return ""
+    choice = first_choice(run.model_calls[-1]["reply"])
+    message = choice["message"] if choice else {}
+    if run.status == "refused":
+        return message.get("refusal") or text_of(message.get("content"))
+    if conversation and conversation[-1].get("role") == "assistant":
+        return text_of(conversation[-1].get("content"))
+    return text_of(message.get("content"))
+
+
+def warnings(run: Run) -> list[str]:
+    """Return what a reader of the record should know: repairs, and repeated calls."""
+    found = [
+        f"model call {number}: the gateway repaired {', '.join(exchange['repairs'])}"
+        for number, exchange in enumerate(run.model_calls, 1)
+        if exchange["repairs"]
+    ]
+    asked = Counter((step.tool, _key(step.arguments)) for step in run.steps)
+    for (tool, arguments), times in asked.items():
+        if times > 2:
+            found.append(f"{tool}({arguments}) was asked for {times} times")
+    return found
+
+
+def first_choice(reply: Any) -> dict[str, Any] | None:
+    """Return the first choice of a chat completion, None where there is none."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
+        return choice
+    return None
+
+
+def tool_calls(reply: Any) -> list[dict[str, Any]]:
+    """Return the tool calls of a reply as {"id", "name", "arguments"}, as sent."""
+    choice = first_choice(reply)
+    calls = choice["message"].get("tool_calls") if choice else None
+    found = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            name, arguments = str(function.get("name")), function.get("arguments")
+            found.append({"id": call.get("id"), "name": name, "arguments": arguments})
+    return found
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's content: a string, or blocks of text joined."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    texts = [
+        block.get("text") if isinstance(block, dict) else block for block in blocks
+    ]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _turns(
+    run: Run, conversation: Sequence[Message]
+) -> Iterator[tuple[dict[str, Any], list[Message]]]:
+    """Each model call with the tool messages that came of it: the end of the next
+    request, or, after the last call, of the conversation that was returned."""
+    calls = run.model_calls
+    after = [exchange["request"].get("messages") or [] for exchange in calls[1:]]
+    for exchange, messages in zip(calls, [*after, conversation], strict=True):
+        results: list[Message] = []
+        for message in reversed(messages):
+            if not isinstance(message, dict) or message.get("role") != "tool":
+                break
+            results.insert(0, message)
+        yield exchange, results
+
+
+def _result_for(
+    call: dict[str, Any], index: int, results: Sequence[Message]
+) -> str | None:
+    """The content of the tool message for the call: by id where that is plain, else by
+    place."""
+    fitting = [r for r in results if r.get("tool_call_id") == call["id"]]
+    if len(fitting) != 1:
+        fitting = list(results[index : index + 1])
+    content = fitting[0].get("content") if fitting else None
+    return content if content is None or isinstance(content, str) else text_of(content)
+
+
+def _take(
+    left: list[Execution], turn: int, tool: str, arguments: Any
+) -> Execution | None:
+    """Take out the execution of this call: one of this turn and tool, with these
+    arguments if there is one (calls may have run concurrently), else the first."""
+    same = [e for e in left if e.turn == turn and e.tool == tool]
+    sent = arguments if isinstance(arguments, dict) else {}
+    fitting = [e for e in same if all(sent.get(k) == v for k, v in e.arguments.items())]
+    for execution in (fitting or same)[:1]:
+        left.remove(execution)
+        return execution
+    return None
+
+
+def _parsed(arguments: Any) -> Any:
+    """The arguments as JSON, {} for none; the text itself where it is not JSON."""
+    if arguments is None or arguments == "":
+        return {}
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except ValueError:
+        return arguments
+
+
+def _written(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def _key(arguments: Any) -> str:
+    return json.dumps(arguments, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _from_langchain(message: Any) -> Message:
+    role = ROLES.get(getattr(message, "type", ""), "")
+    found: Message = {"role": role, "content": getattr(message, "content", None)}
+    if role == "tool":
+        found["tool_call_id"] = getattr(message, "tool_call_id", None)
+    return found

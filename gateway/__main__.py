@@ -1,0 +1,37 @@
+"""The gateway alone: python -m gateway [--upstream URL] [--port N]."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from config import ConfigurationError, load_settings, make_gateway
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m gateway",
+        description="A loopback OpenAI-compatible server in front of a model. Without"
+        " --upstream and LLM_BASE_URL the offline model stands behind it.",
+    )
+    parser.add_argument("--upstream", metavar="URL", help="endpoint (LLM_BASE_URL)")
+    parser.add_argument("--port", type=int, default=8100, help="default 8100; 0: any")
+    parser.add_argument("--raw", action="store_true", help="pass replies unrepaired")
+    arguments = parser.parse_args()
+    try:
+        settings = load_settings(
+            base_url=arguments.upstream,
+            model="named-by-the-client",
+            repair=False if arguments.raw else None,
+        )
+        gateway = make_gateway(settings, arguments.port)
+    except (ConfigurationError, OSError, OverflowError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{gateway.url()} -> {settings.base_url or 'the offline model'}", flush=True)
+    print("Requests are answered until Ctrl-C.", file=sys.stderr)
+    gateway.serve()
+    return 0
+
+
+sys.exit(main())

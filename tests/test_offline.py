@@ -1,0 +1,511 @@
+"""The offline model, driven with the demo tools as an implementation would drive it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway import offline, offline_language
+from tools import TOOLS, clock
+
+NOW = datetime(2025, 3, 5, 9, 30, tzinfo=timezone(timedelta(hours=8)))
+BY_NAME = {tool.__name__: tool for tool in TOOLS}
+PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
+
+
+@pytest.fixture(autouse=True)
+def fixed_clock() -> Iterator[None]:
+    token = clock.set(NOW)
+    yield
+    clock.reset(token)
+
+
+def schema(name: str) -> dict[str, Any]:
+    tool = BY_NAME[name]
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": inspect.getdoc(tool),
+            "parameters": {"type": "object", "properties": {}},
+        },
+    }
+
+
+SCHEMAS = [schema(name) for name in BY_NAME]
+
+
+def execute(name: str, arguments: str) -> tuple[str, str]:
+    """The call as people write it, and its result."""
+    values = json.loads(arguments)
+    shown = ", ".join(str(value) for value in values.values())
+    return f"{name}({shown})", str(BY_NAME[name](**values))
+
+
+class Run:
+    """One question answered: calls per turn, the answer, the conversation after it."""
+
+    def __init__(
+        self,
+        question: str,
+        history: list[dict[str, Any]] | None = None,
+        run_seed: int = 0,
+        **extra: Any,
+    ) -> None:
+        self.turns: list[list[str]] = []
+        self.messages = [*(history or []), {"role": "user", "content": question}]
+        system = {"role": "system", "content": "Be careful."}
+        for _ in range(15):
+            request = {"messages": [system, *self.messages], "tools": SCHEMAS, **extra}
+            message = offline.reply(json.loads(json.dumps(request)), run_seed)
+            self.messages.append(message)
+            if "tool_calls" not in message:
+                break
+            assert message["content"] is None
+            self._execute(message["tool_calls"])
+        self.answer = message["content"] or ""
+
+    def _execute(self, calls: list[dict[str, Any]]) -> None:
+        turn = []
+        for call in calls:
+            shown, result = execute(**call["function"])
+            turn.append(shown)
+            self.messages.append(
+                {"role": "tool", "tool_call_id": call["id"], "content": result}
+            )
+        self.turns.append(turn)
+
+
+def react(question: str, history: list[dict[str, Any]] | None = None) -> Run:
+    """The same run with a text prompt and no tools in the request."""
+    listed = "\n".join(json.dumps(s["function"], ensure_ascii=False) for s in SCHEMAS)
+    prompt = f"Tools:\n{listed}\nAnswer with\nThought: …\nAction: …\nAction Input: …"
+    run = Run.__new__(Run)
+    run.turns = []
+    run.messages = [*(history or []), {"role": "user", "content": question}]
+    for _ in range(15):
+        system = {"role": "system", "content": prompt}
+        text = offline.reply({"messages": [system, *run.messages]})["content"]
+        run.messages.append({"role": "assistant", "content": text})
+        assert text.startswith("Thought: ")
+        if "Final Answer: " in text:
+            run.answer = text.split("Final Answer: ")[1]
+            return run
+        _, action, arguments = text.split("\n")
+        name = action.removeprefix("Action: ")
+        shown, result = execute(name, arguments.removeprefix("Action Input: "))
+        run.turns.append([shown])
+        run.messages.append({"role": "user", "content": f"Observation: {result}"})
+    raise AssertionError("no final answer")
+
+
+# question | calls: "=>" between turns, "&" within one | parts of the answer, by ";"
+QUESTIONS = """
+现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？ | get_current_time() => get_stock_price(腾讯) => calculate(100 * 385.6) | 09:30 ; 385.6 HKD ; 38,560 ; HKD ; 港元
+北京和上海今天哪个更暖和？ | get_weather(北京) & get_weather(上海) | 上海 ; 28 °C ; 25 °C
+介绍一下你自己 | | 脚本化的离线替身 ; 不是语言模型 ; 天气
+Who are you? | | stand-in ; not a language model ; weather
+What can you do? | | not a language model
+你好 | | 你好
+Thanks! | | welcome
+What is the meaning of life? | | cannot answer
+Tell me a joke | | cannot answer
+Who is the CEO of Tencent? | | cannot answer
+北京有什么好玩的 | | 答不了
+How far is Beijing from Shanghai? | | cannot answer
+What's the price of gold? | | cannot answer
+What is the weather forecast for tomorrow? | | Which city
+2024-01-15 是个好日子吗 | | 答不了
+Beijing's weather, and 18 °C in Fahrenheit | get_weather(Beijing) & unit_convert(18, celsius, fahrenheit) | 25 °C ; 64.4 °F
+What time is it? | get_current_time() | 09:30 ; Wednesday
+今天星期几 | get_current_time() | 星期三
+what's the date today | get_current_time() | 2025-03-05
+Tell me about yourself and the time | get_current_time() | stand-in ; 09:30
+现在几点？北京天气怎么样？ | get_current_time() & get_weather(北京) | 09:30 ; 25 °C ; 晴
+上海的天气和时间 | get_weather(上海) & get_current_time() | 28 °C ; 09:30
+北京的天气 | get_weather(北京) | 25 °C ; 湿度 40%
+weather in beijing | get_weather(beijing) | 25 °C ; sunny
+北京市今天冷吗 | get_weather(北京) | 25 °C
+is it raining in london | get_weather(london) | light rain
+How hot is it in New York right now? | get_weather(New York) | 20 °C
+What's the weather in Xi’an? | get_weather(Xi'an) | 24 °C
+香港现在几度 | get_weather(香港) | 29 °C
+What's the weather like? | | Which city
+今天天气怎么样 | | 哪个城市
+weather in Atlantis | get_weather(Atlantis) | could not get ; Atlantis ; Error
+亚特兰蒂斯的天气 | get_weather(亚特兰蒂斯) | 没有得到 ; Error
+请告诉我火星的天气 | get_weather(火星) | 没有得到
+Weather in Oslo and Beijing | get_weather(Oslo) & get_weather(Beijing) | Oslo: Error ; 25 °C
+亚特兰蒂斯和北京的天气 | get_weather(亚特兰蒂斯) & get_weather(北京) | Error ; 25 °C
+What's the weather in Beijing, Shanghai and Tokyo? | get_weather(Beijing) & get_weather(Shanghai) & get_weather(Tokyo) | 25 °C ; 28 °C ; 21 °C
+Which is warmer, Beijing or Shanghai? | get_weather(Beijing) & get_weather(Shanghai) | Shanghai is warmer: 28 °C
+北京、上海、广州哪个最热？ | get_weather(北京) & get_weather(上海) & get_weather(广州) | 广州最暖和 ; 31 °C
+Which is coldest, Beijing, Harbin or Tokyo? | get_weather(Beijing) & get_weather(Harbin) & get_weather(Tokyo) | Harbin is the coldest: -6 °C
+纽约和旧金山哪个更冷 | get_weather(纽约) & get_weather(旧金山) | 旧金山更冷 ; 17 °C
+Is it warmer in London than in Paris? | get_weather(London) & get_weather(Paris) | Paris is warmer
+Compare Beijing and Shanghai weather | get_weather(Beijing) & get_weather(Shanghai) | Shanghai is warmer
+How's the weather in Beijing? Is it warmer than Shanghai? | get_weather(Beijing) & get_weather(Shanghai) | sunny ; Shanghai is warmer
+北京和西安的温差是多少 | get_weather(北京) => get_weather(西安) => calculate(25 - 24) | 相差 1 °C
+what's the temperature difference between Harbin and Singapore? | get_weather(Harbin) => get_weather(Singapore) => calculate(32 - (-6)) | 38 °C
+How much warmer is Shanghai than Beijing? | get_weather(Shanghai) => get_weather(Beijing) => calculate(28 - 25) | 3 °C
+average temperature of Beijing and Shanghai | get_weather(Beijing) => get_weather(Shanghai) => calculate((25 + 28) / 2) | 26.5 °C
+北京、上海和广州的平均气温是多少？ | get_weather(北京) => get_weather(上海) => get_weather(广州) => calculate((25 + 28 + 31) / 3) | 28 °C
+Average temperature of Beijing and Shanghai in Fahrenheit | get_weather(Beijing) => get_weather(Shanghai) => calculate((25 + 28) / 2) => unit_convert(26.5, celsius, fahrenheit) | 79.7 °F
+东京和伦敦的温度加起来是多少 | get_weather(东京) => get_weather(伦敦) => calculate(21 + 15) | 36 °C
+新加坡和广州哪个更热，热多少？ | get_weather(新加坡) => get_weather(广州) => calculate(32 - 31) | 新加坡更暖和 ; 相差 1 °C
+Is it hotter in Singapore or Guangzhou, and by how much? | get_weather(Singapore) => get_weather(Guangzhou) => calculate(32 - 31) | Singapore is warmer ; 1 °C
+Weather in London and New York in Fahrenheit | get_weather(London) => get_weather(New York) => unit_convert(15, celsius, fahrenheit) => unit_convert(20, celsius, fahrenheit) | 59 °F ; 68 °F
+Tell me the time, the weather in London and the price of Nvidia. | get_current_time() & get_weather(London) & get_stock_price(Nvidia) | 09:30 ; 15 °C ; 121.4 USD
+Beijing's temperature in Fahrenheit | get_weather(Beijing) => unit_convert(25, celsius, fahrenheit) | 25 °C ; 77 °F
+北京的气温是多少华氏度 | get_weather(北京) => unit_convert(25, celsius, fahrenheit) | 77 °F
+北京天气怎么样，换成华氏度是多少？ | get_weather(北京) => unit_convert(25, celsius, fahrenheit) | 晴 ; 77 °F
+weather in Atlantis in Fahrenheit | get_weather(Atlantis) | Error
+腾讯股价 | get_stock_price(腾讯) | 385.6 HKD ; +1.2 %
+What is Apple's stock price? | get_stock_price(Apple) | 189.84 USD
+苹果多少钱一股 | get_stock_price(苹果) | 189.84 USD
+茅台股价 | get_stock_price(贵州茅台) | 1,688 CNY
+0700.HK 股价 | get_stock_price(0700.HK) | 385.6 HKD
+Price of TSLA | get_stock_price(TSLA) | 177.9 USD
+Google stock price | get_stock_price(Google) | Error: no price for 'Google'
+持有 100 股谷歌的市值是多少 | get_stock_price(谷歌) | 没有得到谷歌的股价
+股票多少钱 | | 哪家公司
+Apple, Microsoft and Nvidia share prices | get_stock_price(Apple) & get_stock_price(Microsoft) & get_stock_price(Nvidia) | 189.84 ; 415.5 ; 121.4
+Which is cheaper, Apple or Tesla stock? | get_stock_price(Apple) & get_stock_price(Tesla) | Tesla is cheaper: 177.9 USD
+腾讯和阿里巴巴的股价哪个更贵？ | get_stock_price(腾讯) & get_stock_price(阿里巴巴) | 腾讯更贵
+price difference between Tencent and Alibaba | get_stock_price(Tencent) => get_stock_price(Alibaba) => calculate(385.6 - 82.35) | 303.25 HKD
+腾讯和苹果的股价相差多少 | get_stock_price(腾讯) => get_stock_price(苹果) | 货币不同
+value of 200 Tencent shares | get_stock_price(Tencent) => calculate(200 * 385.6) | 77,120 HKD
+If I hold 50 shares of Apple, how much are they worth? | get_stock_price(Apple) => calculate(50 * 189.84) | 9,492 USD
+一百股腾讯值多少钱 | get_stock_price(腾讯) => calculate(100 * 385.6) | 38,560 港元
+1 万股小米值多少港元 | get_stock_price(小米) => calculate(10000 * 18.74) | 187,400
+What is Tencent's market value if I own 1,000 shares? | get_stock_price(Tencent) => calculate(1000 * 385.6) | 385,600 HKD
+I have 100 Tencent shares and 50 Alibaba shares. What are they worth in total? | get_stock_price(Tencent) => get_stock_price(Alibaba) => calculate(100 * 385.6 + 50 * 82.35) | 42,677.5 HKD
+我有100股腾讯和50股阿里巴巴，总市值多少 | get_stock_price(腾讯) => get_stock_price(阿里巴巴) => calculate(100 * 385.6 + 50 * 82.35) | 42,677.5 港元
+100 股腾讯和 50 股苹果一共值多少？ | get_stock_price(腾讯) => get_stock_price(苹果) => calculate(100 * 385.6) => calculate(50 * 189.84) | 38,560 港元 ; 9,492 美元
+15% of Tencent's share price | get_stock_price(Tencent) => calculate(15% * 385.6) | 57.84 HKD
+腾讯涨10%后股价是多少 | get_stock_price(腾讯) => calculate(385.6 * (1 + 10%)) | 424.16 HKD
+腾讯股价和北京天气 | get_stock_price(腾讯) & get_weather(北京) | 385.6 HKD ; 25 °C
+Tencent stock price and 10 km in miles | get_stock_price(Tencent) & unit_convert(10, km, mile) | 385.6 ; 6.21371 miles
+Compute (25 + 15) * 8 / 4 | calculate((25 + 15) * 8 / 4) | = 80
+17 * 23 等于多少 | calculate(17 * 23) | 391
+（１＋２）×３ | calculate((1 + 2) * 3) | 9
+15% of 200 | calculate(15% * 200) | 30
+200的15%是多少 | calculate(200 * 15%) | 30
+三乘以四加五 | calculate(3 * 4 + 5) | 17
+What is 10 divided by 4? | calculate(10 / 4) | 2.5
+7 minus 10 | calculate(7 - 10) | -3
+1,234.5 plus 1 | calculate(1234.5 + 1) | 1,235.5
+Calculate 2^100 | calculate(2 ^ 100) | 1,267,650,600,228,229,401,496,703,205,376
+average of 3, 5 and 10 | calculate((3 + 5 + 10) / 3) | 6
+100 / 0 等于多少 | calculate(100 / 0) | division by zero
+17 * 23 等于多少？再乘以 2 | calculate(17 * 23) & calculate((17 * 23) * 2) | 391 ; 782
+What is 2 + 2 and what time is it? | calculate(2 + 2) & get_current_time() | = 4 ; 09:30
+10 km 是多少英里 | unit_convert(10, km, mile) | 6.21371 英里
+5 kg to lb | unit_convert(5, kg, lb) | 11.0231 lb
+how many feet is 1.8 m | unit_convert(1.8, m, foot) | 5.90551 feet
+70公斤是多少磅 | unit_convert(70, kg, lb) | 154.324 磅
+18度是多少华氏度 | unit_convert(18, celsius, fahrenheit) | 64.4 °F
+零下5摄氏度是多少华氏度 | unit_convert(-5, celsius, fahrenheit) | 23 °F
+-40 °F in Celsius | unit_convert(-40, fahrenheit, celsius) | -40 °C
+10 km in kg | unit_convert(10, km, kg) | measure different things
+"""  # noqa: E501
+
+
+def rows(table: str) -> list[tuple[str, list[list[str]], list[str]]]:
+    out = []
+    for line in table.strip().splitlines():
+        question, calls, parts = (part.strip() for part in re.split(r" \|(?!\|)", line))
+        turns = [turn.split(" & ") for turn in calls.split(" => ") if turn]
+        out.append((question, turns, parts.split(" ; ")))
+    return out
+
+
+@pytest.mark.parametrize(("question", "turns", "parts"), rows(QUESTIONS))
+def test_question(question: str, turns: list[list[str]], parts: list[str]) -> None:
+    run = Run(question)
+    assert run.turns == turns
+    for part in parts:
+        assert part in run.answer
+
+
+@pytest.mark.parametrize(("question", "turns", "parts"), rows(QUESTIONS))
+def test_text_react_makes_the_same_calls(
+    question: str, turns: list[list[str]], parts: list[str]
+) -> None:
+    run = react(question)
+    assert run.turns == [[call] for turn in turns for call in turn]
+    assert run.answer == Run(question).answer
+
+
+# ------------------------------------------------------------------------ follow-ups
+
+CONVERSATIONS = """
+Beijing's weather, and 18 °C in Fahrenheit || the temperature just mentioned in Fahrenheit | unit_convert(25, celsius, fahrenheit) | 77 °F
+What is the weather in Beijing, and what is 18 °C in Fahrenheit? || And the temperature just mentioned for Beijing, in Fahrenheit? | unit_convert(25, celsius, fahrenheit) | 77 °F
+北京天气怎么样 || 把刚才的温度换成华氏度 | unit_convert(25, celsius, fahrenheit) | 77 °F
+北京和上海哪个更暖和？ || 把刚才的温度换成华氏度 | unit_convert(28, celsius, fahrenheit) | 82.4 °F
+18 °C in Fahrenheit || and in Celsius? | unit_convert(64.4, fahrenheit, celsius) | 18 °C
+10 km in miles || and in feet? | unit_convert(10, km, foot) | 32,808.4 feet
+腾讯股价 || 那 200 股呢？ | calculate(200 * 385.6) | 77,120 港元
+What is Tencent's stock price? || And for 200 shares? | calculate(200 * 385.6) | 77,120 HKD
+Tencent price || How about Alibaba? | get_stock_price(Alibaba) | 82.35 HKD
+Tencent price || How about Alibaba? || And Meituan? | get_stock_price(Meituan) | 118.9 HKD
+Tencent price || How about Google? | get_stock_price(Google) | Error
+value of 200 Tencent shares || How about Alibaba? | get_stock_price(Alibaba) => calculate(200 * 82.35) | 16,470 HKD
+持有 100 股腾讯市值多少 || 阿里巴巴呢？ | get_stock_price(阿里巴巴) => calculate(100 * 82.35) | 8,235 港元
+腾讯股价 || 它和阿里巴巴的价差是多少？ | get_stock_price(阿里巴巴) => calculate(385.6 - 82.35) | 303.25
+北京天气 || 那上海呢？ | get_weather(上海) | 28 °C ; 多云
+Weather in Beijing || And Shanghai? | get_weather(Shanghai) | 28 °C
+北京天气 || 火星呢？ | get_weather(火星) | Error
+北京的气温是多少华氏度 || 那上海呢？ | get_weather(上海) => unit_convert(28, celsius, fahrenheit) | 82.4 °F
+北京天气 || 那上海呢？ || 哪个更暖和？ | | 上海更暖和
+北京天气 || 比上海热吗？ | get_weather(上海) | 上海更暖和
+What's 17 * 23? || double that | calculate(391 * 2) | 782
+What's 17 * 23? || double that || plus 10 | calculate(782 + 10) | 792
+持有 100 股腾讯市值多少 || 再乘以 2 | calculate(38560 * 2) | 77,120 HKD
+北京天气 || 现在几点了？ | get_current_time() | 09:30
+北京天气 || 你好 | | 你好
+北京天气 || 北京天气 | get_weather(北京) | 25 °C
+现在几点了 || 那 200 股呢？ | | 哪家公司
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("form", [Run, react])
+@pytest.mark.parametrize(("questions", "turns", "parts"), rows(CONVERSATIONS))
+def test_follow_up(
+    form: Any, questions: str, turns: list[list[str]], parts: list[str]
+) -> None:
+    history: list[dict[str, Any]] = []
+    for question in questions.split(" || "):
+        run = form(question, history)
+        history = run.messages
+    assert run.turns == turns
+    for part in parts:
+        assert part in run.answer
+
+
+def test_a_price_that_left_the_conversation_is_looked_up_again() -> None:
+    history = [
+        {"role": "user", "content": "Tencent price"},
+        {"role": "assistant", "content": "Tencent is at 385.6 HKD."},
+    ]
+    run = Run("And for 200 shares?", history)
+    assert run.turns == [["get_stock_price(Tencent)"], ["calculate(200 * 385.6)"]]
+
+
+def test_ids_are_new_in_the_conversation() -> None:
+    run = Run("Weather in Beijing and Shanghai", Run(PUBLISHED).messages)
+    calls = [call for m in run.messages for call in m.get("tool_calls", [])]
+    assert [call["id"] for call in calls] == [f"call_{n}" for n in range(1, 6)]
+
+
+def test_ids_are_new_after_the_first_messages_were_dropped() -> None:
+    kept = Run(PUBLISHED).messages[-3:]
+    run = Run("北京天气", kept)
+    ids = [call["id"] for m in run.messages for call in m.get("tool_calls", [])]
+    assert len(ids) == len(set(ids)) == 2
+
+
+# ------------------------------------------------------------------------ strategies
+
+
+def strategy_of(run: Run) -> str:
+    price = ["get_stock_price(腾讯)"]
+    first = ["get_current_time()", *price]
+    return {
+        str([first[:1], price, ["calculate(100 * 385.6)"]]): "serial",
+        str([first[:1], price, ["calculate(385.6 * 100)"]]): "swapped factors",
+        str([[*first, "calculate(300 * 100)"]]): "eager",
+        str([first, ["calculate(100 * 385.6)"]]): "independent first",
+        str([first[:1], price]): "head",
+    }[str(run.turns)]
+
+
+def test_drift_of_the_published_question() -> None:
+    runs = [Run(PUBLISHED, run_seed=seed, temperature=0.7) for seed in range(200)]
+    counts = Counter(map(strategy_of, runs))
+    assert len(counts) == 5
+    assert 0.05 <= counts["eager"] / 200 <= 0.4
+    assert counts.most_common(1)[0][0] == "serial"
+    assert all("38,560" in run.answer for run in runs)
+    eager = next(run for run in runs if strategy_of(run) == "eager")
+    assert "30,000" in eager.answer
+    assert "更正" in eager.answer
+
+
+@pytest.mark.parametrize("temperature", [0, 0.0, None, "hot", float("nan"), -1])
+def test_no_drift_at_temperature_0(temperature: Any) -> None:
+    for seed in range(20):
+        run = Run(PUBLISHED, run_seed=seed, temperature=temperature)
+        assert strategy_of(run) == "serial"
+
+
+def test_the_seed_of_the_request_wins_and_repeats() -> None:
+    several = [Run(PUBLISHED, None, n, temperature=1, seed=7).turns for n in range(5)]
+    assert all(turns == several[0] for turns in several)
+
+
+def test_a_hotter_model_drifts_more() -> None:
+    def drifting(temperature: float) -> int:
+        runs = (Run(PUBLISHED, None, n, temperature=temperature) for n in range(60))
+        return sum(strategy_of(run) != "serial" for run in runs)
+
+    assert drifting(0.1) < drifting(0.7) < drifting(2.0)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Beijing's temperature in Fahrenheit",
+        "average temperature of Beijing and Shanghai",
+        "value of 100 Atlantis shares",
+        "100 股腾讯和 50 股苹果一共值多少？",
+    ],
+)
+def test_every_strategy_ends_in_the_right_answer(question: str) -> None:
+    right = Run(question).answer
+    for seed in range(40):
+        run = Run(question, None, seed, temperature=1.5)
+        assert len(run.turns) < 6
+        for number in ("77 °F", "26.5 °C", "38,560", "Error"):
+            assert (number in right) == (number in run.answer)
+
+
+def test_one_call_a_turn_when_parallel_calls_are_off() -> None:
+    run = Run("Weather in Beijing and Shanghai", parallel_tool_calls=False)
+    assert run.turns == [["get_weather(Beijing)"], ["get_weather(Shanghai)"]]
+
+
+# ------------------------------------------------------------- tools that are missing
+
+
+def answer(question: str, tools: list[str], **extra: Any) -> dict[str, Any]:
+    offered = [schema(name) for name in tools]
+    messages = [{"role": "user", "content": question}]
+    return offline.reply({"messages": messages, "tools": offered, **extra})
+
+
+def test_a_tool_that_is_not_offered_is_named_and_not_called() -> None:
+    message = answer("What is 17 * 23?", ["get_weather"])
+    assert "calculate is not offered" in message["content"]
+    assert "tool_calls" not in message
+
+
+def test_the_rest_is_still_called() -> None:
+    message = answer(PUBLISHED, ["get_current_time", "calculate"])
+    names = [call["function"]["name"] for call in message["tool_calls"]]
+    assert names == ["get_current_time"]
+
+
+@pytest.mark.parametrize("extra", [{}, {"tool_choice": "none"}])
+def test_without_tools_it_answers_in_text(extra: dict[str, Any]) -> None:
+    message = answer("北京天气", ["get_weather"] if extra else [], **extra)
+    assert "没有提供 get_weather" in message["content"]
+
+
+def test_a_result_that_never_comes_back_ends_in_an_answer() -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "北京天气"}]
+    for _ in range(6):
+        message = offline.reply({"messages": messages, "tools": SCHEMAS})
+        messages.append(message)
+    assert "没有得到" in message["content"]
+
+
+# ------------------------------------------------------------------------ robustness
+
+
+def test_content_as_blocks() -> None:
+    blocks = [{"type": "text", "text": "北京"}, {"type": "image_url"}, "天气", None]
+    messages = [{"role": "user", "content": blocks}]
+    message = offline.reply({"messages": messages, "tools": SCHEMAS})
+    arguments = message["tool_calls"][0]["function"]["arguments"]
+    assert arguments == '{"city": "北京"}'
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "function", "name", "arguments", "text", "x"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+WORDS = """
+北京 上海 天气 腾讯 股价 100 股 200 * ( ) + % 和 ， ？ 换成 华氏度 再乘以 2 °C 呢
+那 ² 一百 万 Tencent weather and in which warmer double that 10 km miles what
+"""
+words = st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join)
+messages = st.fixed_dictionaries(
+    {},
+    optional={
+        "role": st.sampled_from(["system", "user", "assistant", "tool", "developer"])
+        | json_values,
+        "content": words | json_values,
+        "tool_calls": st.lists(json_values, max_size=2) | json_values,
+        "tool_call_id": json_values,
+    },
+)
+requests = st.fixed_dictionaries(
+    {"messages": st.lists(messages | json_values, max_size=6)},
+    optional={
+        "tools": st.just(SCHEMAS) | json_values,
+        "temperature": st.sampled_from([0, 1.5]) | json_values,
+        "seed": json_values,
+    },
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(requests, st.integers())
+def test_it_never_raises(request: dict[str, Any], seed: int) -> None:
+    message = offline.reply(request, seed)
+    assert message["role"] == "assistant"
+    assert message.get("tool_calls") or message["content"]
+    json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
+
+
+@settings(max_examples=150, deadline=None)
+@given(words)
+def test_every_question_ends(question: str) -> None:
+    assert Run(question).answer
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=200), st.lists(words, max_size=2))
+def test_it_never_raises_on_react(text: str, observations: list[str]) -> None:
+    rounds = [{"role": "assistant", "content": f"Action: x\nAction Input: {text}"}]
+    rounds += [{"role": "user", "content": f"Observation: {o}"} for o in observations]
+    system = {"role": "system", "content": f"Action Input:\n{{{text}"}
+    question = {"role": "user", "content": text}
+    message = offline.reply({"messages": [system, question, *rounds]})
+    assert "Final Answer:" in message["content"]
+
+
+def test_long_questions_are_quick() -> None:
+    for part in ("北京和", "1+", "(((", "How about ", "9" * 50, " ", "100 股", "a "):
+        Run(part * 3000)
+
+
+def test_only_the_standard_library_is_imported() -> None:
+    for module in (offline, offline_language):
+        nodes = ast.walk(ast.parse(inspect.getsource(module)))
+        froms = {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)}
+        roots = {
+            name.split(".")[0] for name in froms if not name.startswith("gateway.")
+        }
+        assert roots <= sys.stdlib_module_names
