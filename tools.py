@@ -39,9 +39,6 @@ WEATHER: dict[Names, tuple[int, str, int, int]] = {
     ("北京", "Beijing"): (25, "晴 sunny", 40, 12),
     ("上海", "Shanghai"): (28, "多云 cloudy", 65, 15),
     ("广州", "Guangzhou"): (31, "雷阵雨 thunderstorms", 80, 10),
-    ("深圳", "Shenzhen"): (30, "小雨 light rain", 78, 14),
-    ("杭州", "Hangzhou"): (27, "阴 overcast", 70, 8),
-    ("成都", "Chengdu"): (22, "雾 fog", 85, 5),
     ("西安", "Xi'an"): (24, "晴 sunny", 35, 9),
     ("哈尔滨", "Harbin"): (-6, "小雪 light snow", 60, 18),
     ("香港", "Hong Kong"): (29, "多云 cloudy", 75, 20),
@@ -49,7 +46,6 @@ WEATHER: dict[Names, tuple[int, str, int, int]] = {
     ("新加坡", "Singapore"): (32, "雷阵雨 thunderstorms", 84, 7),
     ("伦敦", "London"): (15, "小雨 light rain", 82, 22),
     ("巴黎", "Paris"): (18, "多云 cloudy", 60, 13),
-    ("柏林", "Berlin"): (16, "阴 overcast", 58, 16),
     ("纽约", "New York"): (20, "晴 sunny", 50, 17),
     ("旧金山", "San Francisco"): (17, "雾 fog", 72, 19),
 }
@@ -60,9 +56,7 @@ STOCKS: dict[Names, tuple[float, str, float]] = {
     ("阿里巴巴", "Alibaba", "9988.HK"): (82.35, "HKD", -0.8),
     ("美团", "Meituan", "3690.HK"): (118.9, "HKD", 2.1),
     ("小米", "Xiaomi", "1810.HK"): (18.74, "HKD", 0.5),
-    ("比亚迪", "BYD", "1211.HK"): (241.8, "HKD", -1.5),
     ("贵州茅台", "Moutai", "600519.SS"): (1688.0, "CNY", 0.3),
-    ("宁德时代", "CATL", "300750.SZ"): (203.5, "CNY", 1.8),
     ("苹果", "Apple", "AAPL"): (189.84, "USD", 0.6),
     ("微软", "Microsoft", "MSFT"): (415.5, "USD", 0.9),
     ("英伟达", "Nvidia", "NVDA"): (121.4, "USD", 3.2),
@@ -79,15 +73,14 @@ clock: contextvars.ContextVar[datetime | None] = contextvars.ContextVar(
 
 
 def get_weather(city: str) -> str:
-    """Look up the weather of ONE city now: temperature, sky, humidity and wind.
+    """Look up the weather of ONE city now: temperature, sky, humidity, wind.
 
-    Use it for any question about the weather or temperature of a place; for several
-    cities call it once for each. Do not use it for forecasts or past days.
-    city: a name in Chinese or English, as the user wrote it, for example "北京".
-    Known cities: 北京 Beijing, 上海 Shanghai, 广州 Guangzhou, 深圳 Shenzhen,
-    杭州 Hangzhou, 成都 Chengdu, 西安 Xi'an, 哈尔滨 Harbin, 香港 Hong Kong, 东京 Tokyo,
-    新加坡 Singapore, 伦敦 London, 巴黎 Paris, 柏林 Berlin, 纽约 New York,
-    旧金山 San Francisco.
+    Use it for any question about weather or temperature; call it once for each city.
+    Do not use it for forecasts or past days.
+    city: the name as the user wrote it.
+    Known cities: 北京 Beijing, 上海 Shanghai, 广州 Guangzhou, 西安 Xi'an,
+    哈尔滨 Harbin, 香港 Hong Kong, 东京 Tokyo, 新加坡 Singapore, 伦敦 London,
+    巴黎 Paris, 纽约 New York, 旧金山 San Francisco.
     """
     names = _find(city.strip().removesuffix("市"), WEATHER)
     if names is None:
@@ -100,8 +93,8 @@ def get_weather(city: str) -> str:
 def get_current_time() -> str:
     """Tell the current local date, weekday and time.
 
-    Use it whenever the answer depends on now or today: never guess the time.
-    Do not use it for time zones elsewhere. It takes no arguments.
+    Use it whenever the answer depends on now or today. Do not use it for other time
+    zones.
     """
     now = clock.get() or datetime.now().astimezone()
     return now.strftime("%Y-%m-%d %H:%M:%S (%A, UTC%z)")
@@ -110,10 +103,10 @@ def get_current_time() -> str:
 def calculate(expression: str) -> str:
     """Evaluate ONE arithmetic expression exactly.
 
-    Use it for every calculation, easy ones too, and only with numbers you know: look
-    up a price or a temperature first, never guess it.
-    expression: numbers with + - * / // % ^ and brackets, no words, units or names,
-    for example "(25 + 15) * 8 / 4". ^ is power, "15%" is 0.15, "10 % 3" the remainder.
+    Use it for every calculation, with numbers you know: look up prices and
+    temperatures first. Do not use it for units.
+    expression: numbers with + - * / // % ^ and brackets, for example
+    "(25 + 15) * 8 / 4". ^ is power, 15% is 0.15, 10 % 3 is the remainder.
     """
     try:
         return evaluate(expression)
@@ -124,13 +117,12 @@ def calculate(expression: str) -> str:
 def get_stock_price(symbol: str) -> str:
     """Look up the latest share price of ONE company, its currency and the day's change.
 
-    Use it for any question about a share price or the value of shares held.
+    Use it for any question about a share price or the value of shares.
     Do not use it for past prices or exchange rates.
-    symbol: a name in Chinese or English or a ticker, as the user wrote it.
+    symbol: a name or ticker as the user wrote it.
     Known companies: 腾讯 Tencent 0700.HK, 阿里巴巴 Alibaba 9988.HK,
-    美团 Meituan 3690.HK, 小米 Xiaomi 1810.HK, 比亚迪 BYD 1211.HK,
-    贵州茅台 Moutai 600519.SS, 宁德时代 CATL 300750.SZ, 苹果 Apple AAPL,
-    微软 Microsoft MSFT, 英伟达 Nvidia NVDA, 特斯拉 Tesla TSLA.
+    美团 Meituan 3690.HK, 小米 Xiaomi 1810.HK, 贵州茅台 Moutai 600519.SS,
+    苹果 Apple AAPL, 微软 Microsoft MSFT, 英伟达 Nvidia NVDA, 特斯拉 Tesla TSLA.
     """
     names = _find(symbol.strip(), STOCKS)
     if names is None:
@@ -140,11 +132,10 @@ def get_stock_price(symbol: str) -> str:
 
 
 def unit_convert(value: float, from_unit: Unit, to_unit: Unit) -> str:
-    """Convert ONE value to another unit of the same quantity.
+    """Convert ONE value to another unit of length, mass or temperature.
 
-    Use it for lengths (km, m, mile, foot), masses (kg, g, lb) and temperatures
-    (celsius, fahrenheit). Do not use it for currencies or anything else.
-    value: the number to convert, which you must know: look it up first.
+    Use it with a value you know: look up a temperature first. Do not use it for
+    currencies.
     """
     if from_unit == to_unit:
         result = value

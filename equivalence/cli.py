@@ -13,7 +13,7 @@ from pathlib import Path
 
 from equivalence import record
 from equivalence.compare import Verdict, judge, pair
-from equivalence.implementations import LADDER, find, load
+from equivalence.implementations import LADDER, STOCK, find, load
 from equivalence.record import Run
 
 EXIT_CODES = (
@@ -82,6 +82,13 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("right", type=Path, metavar="B.jsonl")
     _add_output(diff, out=False)
 
+    table = commands.add_parser(
+        "matrix", help="every mechanism scenario in front of every implementation"
+    )
+    table.set_defaults(command=_matrix)
+    table.add_argument("--scenario", metavar="NAME", help="one of them, in full")
+    table.add_argument("--json", action="store_true", help="print one JSON document")
+
     listing = commands.add_parser("list", help="list the implementations")
     listing.set_defaults(command=_list)
     return parser
@@ -148,9 +155,48 @@ def _diff(arguments: argparse.Namespace) -> int:
     return report.exit_code() or (3 if alone else 0)
 
 
+def _matrix(arguments: argparse.Namespace) -> int:
+    from rich.progress import track
+
+    from equivalence import show
+    from equivalence.matrix import GROUPS, matrix, tally
+    from equivalence.scenarios import read_scenarios
+
+    scenarios = read_scenarios()
+    if arguments.scenario:
+        scenarios = [each for each in scenarios if each.name == arguments.scenario]
+        if not scenarios:
+            raise ValueError(f"no scenario is named {arguments.scenario!r}")
+    out = show.console(sys.stderr if arguments.json else sys.stdout)
+    rows = track(
+        matrix(scenarios, GROUPS),
+        "playing",
+        total=len(scenarios),
+        console=show.console(sys.stderr),
+        transient=True,
+    )
+    cells = [cell for row in rows for cell in row]
+    if arguments.scenario:
+        show.scenario_in_full(out, scenarios[0], cells)
+    else:
+        for group in GROUPS:
+            show.matrix_table(out, cells, group.name)
+    counts = tally(cells)
+    show.matrix_tally(out, counts)
+    if arguments.json:
+        pairs = [
+            {"group": group, "implementation": name, "equal": equal, "total": total}
+            for (group, name), (equal, total) in counts.items()
+        ]
+        document = {"cells": [cell.to_json() for cell in cells], "pairs": pairs}
+        print(json.dumps(document, ensure_ascii=False, default=str))
+    aligned = [cell for cell in cells if cell.group == "aligned"]
+    return 0 if all(cell.equal for cell in aligned) else 1
+
+
 def _list(arguments: argparse.Namespace) -> int:
-    for implementation in LADDER:
-        print(f"{implementation.name:12}{implementation.about}")
+    for implementation in (*LADDER, *STOCK):
+        print(f"{implementation.name:17}{implementation.about}")
     return 0
 
 

@@ -34,15 +34,36 @@ LADDER = (
     ),
 )
 
+STOCK = (
+    Implementation(
+        "stock-stage1", "equivalence.stock:prebuilt", "create_react_agent as it comes"
+    ),
+    Implementation(
+        "stock-successor", "equivalence.stock:successor", "create_agent as it comes"
+    ),
+    Implementation(
+        "stock-stage2",
+        "equivalence.stock:stategraph",
+        "the article's StateGraph, tools in a for-loop",
+    ),
+    Implementation(
+        "stock-toolnode",
+        "equivalence.stock:stategraph_toolnode",
+        "the article's StateGraph with langgraph's ToolNode",
+    ),
+    Implementation("stock-stage3", "equivalence.stock:loop", "the article's for-loop"),
+)
+"""As a framework or an article ships them, without the shared tool policy."""
+
 
 def find(name: str) -> Implementation:
     """Return the implementation of that name, or a user's own "module:function"."""
-    for implementation in LADDER:
+    for implementation in (*LADDER, *STOCK):
         if name == implementation.name:
             return implementation
     if ":" in name:
         return Implementation(name, name, "your own")
-    known = ", ".join(implementation.name for implementation in LADDER)
+    known = ", ".join(implementation.name for implementation in (*LADDER, *STOCK))
     raise ValueError(
         f"no implementation is named {name!r}; known are {known};"
         " your own is written module:function"

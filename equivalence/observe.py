@@ -12,7 +12,7 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
@@ -68,6 +68,21 @@ class ToolLog:
         return watched
 
 
+class OfferedTools(list[Callable[..., Any]]):
+    """The tools for an agent; `taken` tells whether it has looked at them. One that
+    brings its own is watched on the wire alone."""
+
+    taken = False
+
+    def __iter__(self) -> Iterator[Callable[..., Any]]:
+        self.taken = True
+        return super().__iter__()
+
+    def __getitem__(self, index: Any) -> Any:
+        self.taken = True
+        return super().__getitem__(index)
+
+
 @dataclass
 class Observed:
     """The run record, and the conversation itself for a follow-up question."""
@@ -105,6 +120,7 @@ def observe(
         settings=settings.recorded(),
         versions=installed_versions(),
     )
+    offered = OfferedTools(watched.watch(tool) for tool in tools)
     conversation = list(history)
     failure = None
     try:
@@ -112,12 +128,12 @@ def observe(
             question,
             history=history,
             settings=settings,
-            tools=[watched.watch(tool) for tool in tools],
+            tools=offered,
         )
     except Exception as error:
         failure = "model_error" if _from_endpoint(error) else "failed"
         run.error = one_line(error)
-    seen = watched.executions if getattr(agent, "tools_watched", True) else None
+    seen = watched.executions if offered.taken else None
     complete(run, log.exchanges, conversation, seen, failure)
     return Observed(run, conversation, log.exchanges)
 

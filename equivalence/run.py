@@ -76,8 +76,6 @@ class CommandAgent:
     """An agent in any language: a command that gets the question and finds its endpoint
     in OPENAI_BASE_URL. Its tools cannot be watched, its history is its own affair."""
 
-    tools_watched = False
-
     def __init__(self, command: str) -> None:
         if "{question}" not in command:
             raise ValueError("--command needs the place {question} in it")

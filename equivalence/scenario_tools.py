@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import datetime
+from threading import Lock
 from typing import Any, Literal
 
 from tools import TOOLS
@@ -80,6 +81,20 @@ def nap(seconds: float) -> str:
     return f"slept {seconds:g} s"
 
 
+def alone(seconds: float) -> str:
+    """Tell whether another call of this tool was under way."""
+    if not _under_way.acquire(blocking=False):
+        return "beside another"
+    try:
+        time.sleep(seconds)
+        return "alone"
+    finally:
+        _under_way.release()
+
+
+_under_way = Lock()
+
+
 def choose(colour: Literal["red", "green"], count: int = 1, note: str | None = None) -> str:
     """Choose a colour."""
     return f"{count} {colour} {note}"
@@ -97,6 +112,7 @@ SCENARIO_TOOLS: dict[str, Callable[..., Any]] = {
         recurse,
         give,
         nap,
+        alone,
         choose,
     )
 }

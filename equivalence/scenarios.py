@@ -8,7 +8,7 @@ They are data, in scenarios/mechanism/*.yaml; each file is a list of scenarios:
       questions: [go]                        # default; several are a conversation
       tools: [get_weather, boom]             # default: the demo tools
       settings: {max_steps: 3}               # default: none
-      server: {strict: true, require: {}}    # default: strict
+      server: {strict: true, require: {}, require_reasoning: 想}  # default: strict
       raw: true                              # repairs off; default: on
       replies:                               # the last one repeats
         - calls: [[get_weather, '{"city": "北京"}', a]]   # name, arguments, id
@@ -16,16 +16,22 @@ They are data, in scenarios/mechanism/*.yaml; each file is a list of scenarios:
           finish_reason: length
           message: {reasoning_content: more fields of the message}
         - done                               # short for {content: done}
-        - {status: 500, body: {}, cut: true, delay: 1.0}
-        - stream: [{content: a delta}]
-      expect:                                # each optional; the same for everyone
-        status: completed
-        answer: done
+        - {status: 500, body: {}, headers: {}, cut: true, delay: 1.0}
+        - {stream: [{content: a delta}], finish_reason: stop}
+      expect:                                # the same for every implementation
+        status: completed                    # of the last question, as are
+        answer: done                         # answer and
+        error: a part of the error           # error; what follows is of all questions
         requests: 2                          # on the wire, repeated attempts included
-        steps: [[get_weather, {city: 北京}, true]]        # tool, arguments, ok
-        results: ["北京 Beijing: 25 °C…"]    # a part of each step's tool message
-        repairs: [tool_call_id]              # all of the run, in order
-        error: a part of the error
+        steps: [[get_weather, {city: 北京}, true]]        # tool, arguments as sent,
+                                             # true, false or "not run"; default: none
+        results: ["北京 Beijing: 25 °C"]     # a part of each tool message, in order
+        told: ["null"]                       # each tool message, whole
+        repairs: [tool_call_id]              # in order; default: none
+        warnings: [asked for 6 times]        # a part of each that must be there
+        echoed: ['{"city": "北京"}']         # arguments of the calls in the last request
+        sent: ['"content": null']            # in the last request, as JSON
+        not_sent: ["<think>"]                # in no request
         not_said: [length]                   # in no tool message, answer or error
 """
 
@@ -42,7 +48,7 @@ from gateway import Script
 
 FOLDER = Path(__file__).parent.parent / "scenarios" / "mechanism"
 
-SCRIPTED = ("status", "body", "stream", "cut", "delay")
+SCRIPTED = ("status", "body", "headers", "stream", "cut", "delay")
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from typing import IO, Any
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import IO, TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivalence.compare import RULES, Verdict, explain
+from equivalence.compare import RULES, Divergence, Verdict, explain, judge
 from equivalence.record import STATUSES, Run, Step
+
+if TYPE_CHECKING:
+    from equivalence.matrix import Cell
+    from equivalence.scenarios import Scenario
 
 NARROWEST_COLUMN = 24
 LONGEST_VALUE = 300
@@ -80,26 +85,36 @@ def ending(run: Run) -> str:
 
 
 def side_by_side(out: Console, runs: Sequence[Run]) -> None:
-    """Draw the traces of one question: columns are implementations, rows are turns; one
-    below the other where the window is too narrow for that."""
+    """Draw the traces of one question: columns are implementations, rows are turns.
+    Where the window is too narrow for that, those with the same trace share a column;
+    where it still is, one stands below the other."""
     out.print()
     for earlier in runs[0].history:
         out.print(Text(f"  earlier: {earlier}", "dim"))
     out.print(Text(f"Question: {runs[0].question}", "bold"))
-    if out.width < NARROWEST_COLUMN * len(runs):
-        for run in runs:
-            out.print(Text(run.implementation, "bold cyan"))
-            for text in turns(run):
+    columns = [(run.implementation, turns(run)) for run in runs]
+    if out.width < NARROWEST_COLUMN * len(columns):
+        columns = _shared(columns)
+    if out.width < NARROWEST_COLUMN * len(columns):
+        for name, trace in columns:
+            out.print(Text(name, "bold cyan"))
+            for text in trace:
                 out.print(Text(text))
         return
     table = Table(show_lines=True, expand=True)
-    traces = [turns(run) for run in runs]
-    for run in runs:
-        table.add_column(escape(run.implementation), ratio=1, overflow="fold")
-    for row in range(max(map(len, traces))):
-        cells = [trace[row] if row < len(trace) else "" for trace in traces]
-        table.add_row(*(Text(cell) for cell in cells))
+    for name, _ in columns:
+        table.add_column(escape(name), ratio=1, overflow="fold")
+    for row in zip_longest(*(trace for _, trace in columns), fillvalue=""):
+        table.add_row(*(Text(cell) for cell in row))
     out.print(table)
+
+
+def _shared(columns: Sequence[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """The columns with those of the same trace joined: "stage1 = stage2"."""
+    joined: dict[tuple[str, ...], list[str]] = {}
+    for name, trace in columns:
+        joined.setdefault(tuple(trace), []).append(name)
+    return [(" = ".join(names), list(trace)) for trace, names in joined.items()]
 
 
 def verdict(out: Console, found: Verdict) -> None:
@@ -129,6 +144,75 @@ def summary(out: Console, verdicts: Sequence[Verdict]) -> None:
         out.print(Text(f"  - {sentence}", "dim"))
     words = [f"{count} {name}" for name, count in counts.items() if count]
     out.print(Text(f"{len(verdicts)} comparisons: {', '.join(words)}", "bold"))
+
+
+def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:
+    """Draw one group of the matrix: scenarios down, implementations across."""
+    cells = [cell for cell in cells if cell.group == group]
+    names = list(dict.fromkeys(cell.implementation for cell in cells))
+    table = Table(title=f"{group}: compared with {names[0]}", title_justify="left")
+    table.add_column("scenario", overflow="fold")
+    for name in names[1:]:
+        table.add_column(escape(name), overflow="fold")
+    rows: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        rows.setdefault(cell.scenario, {})[cell.implementation] = cell
+    for scenario, row in rows.items():
+        table.add_row(scenario, *(_cell_text(row[name]) for name in names[1:]))
+    out.print(table)
+
+
+def _cell_text(cell: Cell) -> Text:
+    if place := cell.divergence:
+        return Text(f"{place.cause} {place.model_call} {place.path}", "red")
+    return Text("equal" if cell.same_bytes else "equal, not the same bytes", "green")
+
+
+def matrix_tally(
+    out: Console, counts: Mapping[tuple[str, str], tuple[int, int]]
+) -> None:
+    """Print in how many scenarios each implementation was equal to its measure."""
+    measures: dict[str, str] = {}
+    for (group, name), (equal, total) in counts.items():
+        measure = measures.setdefault(group, name)
+        if name != measure:
+            out.print(Text(f"{group}: {measure} vs {name}: {equal}/{total} equal"))
+
+
+def scenario_in_full(out: Console, scenario: Scenario, cells: Sequence[Cell]) -> None:
+    """Print one scenario: why it is there, the traces, and the first differing request
+    or reply of each pair, side by side with the differing line marked."""
+    out.print(Text(f"{scenario.name}: {scenario.why} ({scenario.seen})", "bold"))
+    for group in dict.fromkeys(cell.group for cell in cells):
+        members = [cell for cell in cells if cell.group == group]
+        for index in range(len(members[0].runs)):
+            side_by_side(out, [cell.runs[index] for cell in members])
+        for cell in members[1:]:
+            measure = members[0]
+            for left, right in zip(measure.runs, cell.runs, strict=True):
+                found = judge(left, right)
+                verdict(out, found)
+                if found.divergence:
+                    _exchanges_side_by_side(out, left, right, found.divergence)
+
+
+def _exchanges_side_by_side(
+    out: Console, left: Run, right: Run, place: Divergence
+) -> None:
+    part = "reply" if place.cause == "reply" else "request"
+    table = Table(expand=True)
+    columns = []
+    for run in (left, right):
+        table.add_column(f"{run.implementation}: {part} {place.model_call}", ratio=1)
+        calls = run.model_calls
+        sent = calls[place.model_call - 1] if len(calls) >= place.model_call else {}
+        plain = {**sent.get(part, {})} if isinstance(sent.get(part), dict) else {}
+        plain.pop("tools", None)  # the same long text in each; shown where it differs
+        columns.append(json.dumps(plain, ensure_ascii=False, indent=1).splitlines())
+    for a, b in zip_longest(*columns, fillvalue=""):
+        style = "" if a == b else "bold red"
+        table.add_row(Text(a, style), Text(b, style))
+    out.print(table)
 
 
 def notes(out: Console, runs: Iterable[Run]) -> None:

@@ -92,9 +92,10 @@ class Script:
 
     An item is a dict with one of: "message" (beside it, if wanted, "finish_reason"),
     "body" (any JSON, or a str sent as it is), "stream" (a list of deltas). Beside
-    these: "status" (default 200), "delay" in seconds, "cut" (the connection breaks in
-    the middle). `strict` answers 400 to what strict providers refuse; `require` answers
-    400 unless the request has these top-level fields.
+    these: "status" (default 200), "headers" (of an error), "delay" in seconds, "cut"
+    (the connection breaks in the middle). `strict` answers 400 to what strict providers
+    refuse; `require` unless the request has these top-level fields; `require_reasoning`
+    to an assistant message with tool calls that does not carry this reasoning_content.
     """
 
     def __init__(
@@ -103,10 +104,12 @@ class Script:
         *,
         strict: bool = False,
         require: Mapping[str, Any] | None = None,
+        require_reasoning: str | None = None,
     ) -> None:
         self.items = items
         self.strict = strict
         self.require = require or {}
+        self.require_reasoning = require_reasoning
         self.answered = 0
         self.refusals: list[str] = []
 
@@ -115,6 +118,11 @@ class Script:
         for name, value in self.require.items():
             if request.get(name) != value:
                 refusal = f"this server wants {name}={json.dumps(value)}"
+        if self.require_reasoning:
+            for message in request.get("messages") or ():
+                carried = message.get("reasoning_content")
+                if message.get("tool_calls") and carried != self.require_reasoning:
+                    refusal = "this server wants the reasoning_content back"
         if refusal:
             self.refusals.append(refusal)
             return error_reply(400, refusal)
@@ -210,13 +218,17 @@ def _scripted(item: Mapping[str, Any], request: Mapping[str, Any]) -> Reply:
             {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
             for delta in item["stream"]
         ]
+        if "finish_reason" in item:
+            end = {"index": 0, "delta": {}, "finish_reason": item["finish_reason"]}
+            chunks.append({"choices": [end]})
         lines = [b"data: " + dump(chunk) + b"\n\n" for chunk in chunks]
         body = b"".join([*lines, b"data: [DONE]\n\n"])
         return Reply(status, body, "text/event-stream", cut=cut)
     if "body" in item or status != 200 or cut:
         body = item.get("body", {"error": {"message": f"scripted error {status}"}})
+        headers = item.get("headers", {})
         if isinstance(body, str):
-            return Reply(status, body.encode(), "text/html", cut=cut)
-        return Reply(status, dump(body), cut=cut)
+            return Reply(status, body.encode(), "text/html", headers, cut)
+        return Reply(status, dump(body), headers=headers, cut=cut)
     whole = completion(item["message"], "script", item.get("finish_reason", ""))
     return _as_asked(request, whole)
