@@ -212,9 +212,9 @@ def run_tool(
     tools: Mapping[str, Tool],
     settings: Settings,
 ) -> ToolOutcome:
-    """Run one call and return what the model gets to read. It never raises for a model's
-    or a tool's mistake: those become an error text that helps the model to correct
-    itself, without traceback. KeyboardInterrupt and SystemExit pass.
+    """Run one call and return what the model gets to read. It never raises for a
+    mistake of the model or the tool: those become an error text that helps the model
+    to correct itself, without traceback. KeyboardInterrupt and SystemExit pass.
     """
     if name not in tools:
         return _refused(f"there is no tool named {name!r}. Tools: {', '.join(tools)}.")

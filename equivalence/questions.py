@@ -16,7 +16,11 @@ def read_questions(path: Path) -> list[Conversation]:
     string, or a JSON list of questions that follow each other. ValueError names the
     line that is neither."""
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1):
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error}") from None
+    for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,11 @@ class Run:
     @property
     def model_calls(self) -> list[dict[str, Any]]:
         """The exchanges less the failed attempts that the client repeated."""
-        following = [*self.exchanges[1:], {}]
+        repeated = [after.get("attempt") for after in self.exchanges[1:]]
         return [
             exchange
-            for exchange, after in zip(self.exchanges, following, strict=True)
-            if not after.get("attempt")
+            for exchange, again in zip_longest(self.exchanges, repeated)
+            if not again
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -90,6 +91,7 @@ class Run:
 def append(path: Path, run: Run) -> None:
     """Add one line to the file and flush it to the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _end_last_line(path)
     line = json.dumps(run.to_json(), ensure_ascii=False) + "\n"
     with path.open("a", encoding="utf-8", errors="replace", newline="\n") as file:
         file.write(line)
@@ -100,16 +102,40 @@ def append(path: Path, run: Run) -> None:
 def read(path: Path) -> list[Run]:
     """Return the runs of a file. A last line cut off by a crash is passed over;
     ValueError names any other line that is not a run record."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    text = path.read_text(encoding="utf-8", errors="replace")
+    *lines, last = text.split("\n")  # not splitlines: a text may hold U+2028
+    if _is_json(last):
+        lines.append(last)
     return list(_parsed(path, [line for line in lines if line.strip()]))
 
 
 def _parsed(path: Path, lines: Iterable[str]) -> Iterator[Run]:
-    lines = list(lines)
     for number, line in enumerate(lines, 1):
         try:
             yield Run.from_json(json.loads(line))
         except ValueError as error:
-            if number == len(lines) and not line.endswith("}"):
-                return
             raise ValueError(f"{path}, record {number}: {error}") from None
+
+
+def _end_last_line(path: Path) -> None:
+    """Let the next record begin a line; one that a crash cut off is dropped."""
+    with path.open("ab+") as file:
+        if not file.tell():
+            return
+        file.seek(-1, os.SEEK_END)
+        if file.read() == b"\n":
+            return
+        file.seek(0)
+        before, newline, last = file.read().rpartition(b"\n")
+        if _is_json(last):
+            file.write(b"\n")
+        else:
+            file.truncate(len(before + newline))
+
+
+def _is_json(text: str | bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ def merge_stream(text: str) -> Any:
     whole: dict[str, Any] = {"object": "chat.completion"}
     message: dict[str, Any] = {"role": "assistant", "content": None}
     finish: Any = None
-    for line in text.splitlines():
+    for line in re.split(r"\r\n|\n|\r", text):  # not splitlines: it splits at U+2028
         data = line.removeprefix("data:").strip()
         if not line.startswith("data:") or data in ("", "[DONE]"):
             continue

@@ -17,6 +17,8 @@ def violation(request: Mapping[str, Any]) -> str | None:
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
         return "messages must be a list that is not empty"
+    if not all(isinstance(m, Mapping) and m.get("role") for m in messages):
+        return "each message must be an object with a role"
     if request.get("tools") == []:
         return "tools must not be empty"
     roles = [message.get("role") for message in messages]

@@ -4,3 +4,24 @@ import os
 
 for _name in [name for name in os.environ if name.startswith("LLM_")]:
     del os.environ[_name]
+
+from collections.abc import Iterator  # noqa: E402
+
+import pytest  # noqa: E402
+
+from config import Settings  # noqa: E402
+from equivalence.run import CLOCK  # noqa: E402
+from gateway import Gateway, OfflineModel  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def gateway() -> Iterator[Gateway]:
+    """One gateway for the whole session; each run opens its own log in it."""
+    with Gateway(OfflineModel()) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def offline_settings() -> Settings:
+    """The defaults, without .env, with the judge's clock and no retries."""
+    return Settings(_env_file=None, clock=CLOCK, retries=0)

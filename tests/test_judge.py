@@ -1,0 +1,344 @@
+"""The judge: each cause is named where it is planted, and nowhere else."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from functools import wraps
+
+import pytest
+
+from config import Settings
+from equivalence.compare import CAUSES, RULES, Divergence, compare, explain, judge, pair
+from equivalence.faults import FAULTS
+from equivalence.implementations import LADDER, load
+from equivalence.observe import Observed, observe
+from equivalence.record import Run, Step
+from gateway import Gateway, Script
+from tools import TOOLS
+
+STAGE3 = load("stage3_pure_loop.agent:run_agent")
+
+
+def call(name: str, arguments: str, identifier: str) -> dict:
+    return {
+        "id": identifier,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
+
+
+BEIJING = call("get_weather", '{"city": "北京"}', "a")
+SHANGHAI = call("get_weather", '{"city": "上海"}', "b")
+NOWHERE = call("search_web", "{}", "c")
+
+BOTH_CITIES = [{"message": {"tool_calls": [BEIJING, SHANGHAI]}}, "done"]
+UNKNOWN_TOOL = [{"message": {"tool_calls": [NOWHERE]}}, "done"]
+ENDLESS = [{"message": {"tool_calls": [BEIJING]}}]
+DIRECT = ["done"]
+
+
+def script(replies: list) -> Script:
+    items = [{"message": {"content": r}} if isinstance(r, str) else r for r in replies]
+    return Script(items)
+
+
+@pytest.fixture
+def watch(gateway: Gateway, offline_settings: Settings):
+    """Run an agent against scripted replies; returns what was observed."""
+
+    def run(agent, replies, *, name="agent", question="go", tools=TOOLS, **more):
+        settings = offline_settings.model_copy(
+            update={"max_steps": 3, **more.pop("settings", {})}
+        )
+        return observe(
+            name,
+            agent,
+            question,
+            settings,
+            gateway,
+            tools,
+            upstream=script(replies),
+            **more,
+        )
+
+    return run
+
+
+# ------------------------------------------------- every planted fault by its cause
+
+PLANTED = {  # fault: (replies, where it must show: model call and path)
+    "system_message_last": (DIRECT, 1, "$.messages[0].content"),
+    "system_message_twice": (DIRECT, 1, "$.messages[1].content"),
+    "one_space_more": (DIRECT, 1, "$.messages[0].content"),
+    "lost_result": (BOTH_CITIES, 2, "$.messages[4]"),
+    "swapped_results": (BOTH_CITIES, 2, "$.messages[3].content"),
+    "another_temperature": (DIRECT, 1, "$.temperature"),
+    "one_key_more": (DIRECT, 1, "$.top_p"),
+    "one_call_less": (ENDLESS, 3, "status"),
+    "one_call_more": (ENDLESS, 4, "status"),
+    "gives_up": (UNKNOWN_TOOL, 2, "status"),
+    "reversed_execution": (BOTH_CITIES, 1, "steps[0].order"),
+    "crashes": (UNKNOWN_TOOL, 2, "status"),
+    "invented_answer": (DIRECT, 1, "answer"),
+    "forgetful": (DIRECT, 1, "$.messages[1].content"),
+}
+
+
+def test_every_fault_is_planted_here():
+    assert set(PLANTED) == set(FAULTS)
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_named_with_its_cause_and_place(watch, fault):
+    replies, model_call, path = PLANTED[fault]
+    history = [("user", "before"), ("assistant", "yes")] if fault == "forgetful" else ()
+    right = watch(STAGE3, replies, history=history).run
+    broken = watch(load(f"equivalence.faults:{fault}"), replies, history=history).run
+    found = compare(right, broken)
+    assert found is not None
+    assert (found.cause, found.model_call, found.path) == (
+        FAULTS[fault],
+        model_call,
+        path,
+    )
+    assert found.left != found.right
+    verdict = judge(right, broken)
+    assert verdict.verdict == "different"
+    assert explain(verdict) == CAUSES[FAULTS[fault]]
+    mirrored = compare(broken, right)
+    assert (mirrored.cause, mirrored.left, mirrored.right) == (
+        found.cause,
+        found.right,
+        found.left,
+    )
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_bytes_differ_wherever_a_request_does(watch, fault):
+    replies, _, _ = PLANTED[fault]
+    history = [("user", "before"), ("assistant", "yes")] if fault == "forgetful" else ()
+    agents = (STAGE3, load(f"equivalence.faults:{fault}"))
+    right, broken = (watch(agent, replies, history=history) for agent in agents)
+    assert (bodies(right) == bodies(broken)) == (
+        FAULTS[fault] == "control" and len(right.exchanges) == len(broken.exchanges)
+    )
+
+
+def bodies(observed: Observed) -> list[bytes]:
+    return [exchange.body for exchange in observed.exchanges]
+
+
+def test_a_tool_that_answers_differently_is_the_tools_fault(watch):
+    def reworded(function):
+        @wraps(function)
+        def tool(**arguments):
+            return function(**arguments).replace("晴", "雨")
+
+        return tool
+
+    right = watch(STAGE3, BOTH_CITIES).run
+    other = watch(STAGE3, BOTH_CITIES, tools=[reworded(t) for t in TOOLS]).run
+    found = compare(right, other)
+    assert (found.cause, found.model_call, found.path) == ("tool", 1, "steps[0].result")
+    assert "晴" in found.left
+    assert "雨" in found.right
+
+
+def test_a_tool_that_raises_for_one_only_is_the_tools_fault(watch):
+    def get_weather(city: str) -> str:
+        raise ValueError("down")
+
+    flaky = [get_weather, *TOOLS[1:]]
+    get_weather.__doc__ = TOOLS[0].__doc__
+    found = compare(watch(STAGE3, ENDLESS).run, watch(STAGE3, ENDLESS, tools=flaky).run)
+    assert (found.cause, found.path) == ("tool", "steps[0].result")
+    assert found.right == "ValueError: down"
+
+
+def test_a_model_that_answers_differently_is_not_the_codes_fault(watch):
+    a = watch(STAGE3, ["55.0"]).run
+    b = watch(STAGE3, ["`55.0`"]).run
+    assert compare(a, b) == Divergence(
+        "reply", 1, "$.message.content", "55.0", "`55.0`"
+    )
+
+
+def test_a_model_that_swaps_factors_is_named_at_the_argument(watch):
+    factors = [
+        [{"message": {"tool_calls": [call("calculate", text, "a")]}}, "done"]
+        for text in ('{"expression": "385.6 * 100"}', '{"expression": "100 * 385.6"}')
+    ]
+    a, b = (watch(STAGE3, replies).run for replies in factors)
+    found = compare(a, b)
+    assert found.cause == "reply"
+    assert found.path == "$.message.tool_calls[0].function.arguments.expression"
+    assert (found.left, found.right) == ("385.6 * 100", "100 * 385.6")
+
+
+def test_no_cause_is_named_between_equal_runs(watch):
+    for replies in (BOTH_CITIES, UNKNOWN_TOOL, ENDLESS, DIRECT):
+        runs = [watch(load(each.target), replies).run for each in LADDER]
+        for run in runs[1:]:
+            verdict = judge(runs[0], run)
+            assert verdict.verdict == "equivalent", verdict
+
+
+# --------------------------------------------------------- endings that are no verdict
+
+
+def test_an_endpoint_that_fails_for_both_is_inconclusive(watch):
+    runs = [watch(STAGE3, [{"status": 400}]).run for _ in range(2)]
+    assert [run.status for run in runs] == ["model_error"] * 2
+    assert judge(*runs).verdict == "inconclusive"
+
+
+def test_an_endpoint_that_fails_for_one_is_inconclusive_not_different(watch):
+    verdict = judge(watch(STAGE3, DIRECT).run, watch(STAGE3, [{"status": 400}]).run)
+    assert verdict.verdict == "inconclusive"
+    assert verdict.divergence.cause == "reply"
+
+
+def test_a_failed_attempt_that_was_repeated_is_looked_past(watch):
+    once = {"settings": {"retries": 1}}
+    a = watch(STAGE3, DIRECT, **once)
+    b = watch(STAGE3, [{"status": 500}, "done"], **once)
+    assert (len(a.exchanges), len(b.exchanges)) == (1, 2)
+    assert judge(a.run, b.run).verdict == "equivalent"
+
+
+def test_an_agent_with_tools_of_its_own_is_judged_by_the_wire_alone(watch):
+    def own_tools(question, *, history=(), settings=None, tools=TOOLS):
+        return STAGE3(question, history=history, settings=settings, tools=TOOLS)
+
+    run = watch(own_tools, BOTH_CITIES).run
+    assert [step.ok for step in run.steps] == [None, None]
+    assert "25 °C" in run.steps[0].result
+    assert judge(watch(STAGE3, BOTH_CITIES).run, run).verdict == "equivalent"
+
+
+# ------------------------------------------------------- what is looked past, and not
+
+
+def recorded(arguments="{}", identifier="a", **message) -> Run:
+    """A run of two model calls as a record holds it."""
+    asked = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [call("get_weather", arguments, identifier)],
+        **message,
+    }
+    result = {"role": "tool", "tool_call_id": identifier, "content": "晴"}
+    question = [{"role": "user", "content": "q"}]
+    requests = [question, [*question, asked, result]]
+    replies = [asked, {"role": "assistant", "content": "done"}]
+    exchanges = [
+        {
+            "request": {"model": "m", "messages": request},
+            "reply": {"choices": [{"message": reply, "finish_reason": "stop"}]},
+            "status": 200,
+            "repairs": [],
+            "ms": 1.0,
+            "attempt": 0,
+        }
+        for request, reply in zip(requests, replies, strict=True)
+    ]
+    step = Step(1, "get_weather", {}, arguments, "晴", True, 0)
+    return Run(
+        "x", "q", status="completed", answer="done", steps=[step], exchanges=exchanges
+    )
+
+
+EQUAL = [  # rule it needs, left arguments, right arguments
+    ("arguments", '{"a":1,"b":2}', '{ "b": 2, "a": 1 }'),
+    ("arguments", '{"city":"北京"}', '{"city": "\\u5317\\u4eac"}'),
+    ("arguments", "", "{}"),
+    ("arguments", {"a": 1}, '{"a": 1}'),
+    ("arguments", '{"x":', '{"x":'),
+    ("numbers", '{"x": 100}', '{"x": 100.0}'),
+    ("numbers", '{"x": 1e2}', '{"x": 100}'),
+]
+UNEQUAL = [
+    ('{"x": true}', '{"x": 1}'),
+    ('{"x": false}', '{"x": 0}'),
+    ('{"x": "100"}', '{"x": 100}'),
+    ('{"x": 0.30000000000000004}', '{"x": 0.3}'),
+    ('{"x": null}', "{}"),
+    ('{"x":', '{"y":'),
+    ('{"x": [1, 2]}', '{"x": [2, 1]}'),
+    ('{"x": {"y": 1}}', '{"x": {"y": 1, "z": 2}}'),
+]
+
+
+@pytest.mark.parametrize(("rule", "left", "right"), EQUAL)
+def test_equal_arguments(rule, left, right):
+    assert rule in RULES
+    assert compare(recorded(left), recorded(right)) is None
+
+
+@pytest.mark.parametrize(("left", "right"), UNEQUAL)
+def test_unequal_arguments(left, right):
+    found = compare(recorded(left), recorded(right))
+    assert found.cause == "reply"
+    assert found.path.startswith("$.message.tool_calls[0].function.arguments")
+
+
+def test_ids_are_matched_not_compared():
+    assert (
+        compare(recorded(identifier="call_1"), recorded(identifier="toolu_9")) is None
+    )
+    lost = recorded(identifier="a")
+    lost.exchanges[1]["request"]["messages"][2]["tool_call_id"] = "b"
+    found = compare(recorded(), lost)
+    assert (found.cause, found.path) == ("request", "$.messages[2].tool_call_id")
+
+
+def test_the_envelope_of_a_reply_is_looked_past():
+    other = recorded()
+    other.exchanges[0]["reply"] |= {
+        "id": "z",
+        "created": 9,
+        "usage": {"total_tokens": 5},
+    }
+    assert compare(recorded(), other) is None
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_beside_a_reply_is_looked_past(field):
+    other = recorded()
+    other.exchanges[1]["reply"]["choices"][0]["message"][field] = "hm"
+    assert compare(recorded(), other) is None
+
+
+def test_the_finish_reason_counts():
+    other = recorded()
+    other.exchanges[1]["reply"]["choices"][0]["finish_reason"] = "length"
+    assert compare(recorded(), other).path == "$.finish_reason"
+
+
+def test_comparing_changes_no_record():
+    left, right = recorded('{"a":1}'), recorded('{"a": 1}', "b")
+    before = copy.deepcopy((left, right))
+    compare(left, right)
+    assert (left, right) == before
+
+
+def test_runs_of_two_files_are_paired_by_question_history_and_repeat():
+    a = [
+        Run("stage1", "q"),
+        Run("stage1", "q", repeat=1),
+        Run("stage1", "q", history=["p"]),
+    ]
+    b = [replace(run) for run in reversed(a)]
+    pairs, alone = pair(a, b)
+    assert not alone
+    assert [(x.repeat, x.history) for x, _ in pairs] == [
+        (y.repeat, y.history) for _, y in pairs
+    ]
+    assert len(pairs) == 3
+
+
+def test_files_without_a_common_implementation_are_paired_each_with_each():
+    pairs, alone = pair([Run("old", "q"), Run("old", "only here")], [Run("new", "q")])
+    assert [(x.implementation, y.implementation) for x, y in pairs] == [("old", "new")]
+    assert [run.question for run in alone] == ["only here"]
