@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rich.text import Text
@@ -28,6 +29,7 @@ def main(stage: str, *, successor: str | None = None) -> int:
     """Run one stage's command line; return the exit code: 0 when every question was
     answered, 1 when one was not, 2 for wrong usage or configuration."""
     out = show.console()
+    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
     arguments = _parser(stage, successor).parse_args()
     name = successor if getattr(arguments, "successor", False) else stage
     try:
@@ -45,7 +47,7 @@ def main(stage: str, *, successor: str | None = None) -> int:
     with make_gateway(settings) as gateway:
 
         def ask(question: str, history: Sequence[Any]) -> tuple[Run, list[Any]]:
-            printer = TracePrinter(out.print)
+            printer = TracePrinter(partial(out.print, soft_wrap=True))
             observed = observe(
                 name or stage,
                 agent,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -36,12 +36,15 @@ class ConfigurationError(ValueError):
 
 def endpoint_url(url: str) -> str:
     """Return the base URL that clients want, "http://HOST/v1", from what people paste:
-    blanks, a trailing slash, the full endpoint path, no /v1. ValueError without scheme.
+    blanks, a trailing slash, the full endpoint path, no /v1. ValueError without scheme,
+    or with a password, which would end up in every record.
     """
     url = url.strip().rstrip("/").removesuffix("/chat/completions").rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} needs http:// or https:// in front")
+    if "@" in parts.netloc:
+        raise ValueError("no user or password in the URL: LLM_API_KEY is for the key")
     return url if parts.path else url + "/v1"
 
 
@@ -51,7 +54,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="LLM_",
         env_file=".env",
-        env_file_encoding="utf-8",
+        env_file_encoding="utf-8-sig",  # Windows editors put a mark in front
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
@@ -101,8 +104,11 @@ def load_settings(**overrides: Any) -> Settings:
         name = "_".join(str(part) for part in problem["loc"][:1]).upper()
         reason = problem["msg"].removeprefix("Value error, ")
         raise ConfigurationError(f"LLM_{name}: {reason}") from None
-    except ValueError as error:  # pydantic-settings: a JSON value that does not parse
-        raise ConfigurationError(f"{error}: check the LLM_… variables") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(".env is not a UTF-8 file: save it as UTF-8") from None
+    except SettingsError as error:  # names the field in quotes
+        name = str(error).split('"')[1].upper()
+        raise ConfigurationError(f"LLM_{name}: this is not valid JSON") from None
     if settings.base_url:
         _check_endpoint(settings)
     return settings

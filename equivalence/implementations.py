@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -15,22 +15,36 @@ class Implementation:
     name: str
     target: str
     about: str
+    protocol: Literal["tool_calls", "text"] = "tool_calls"
+    """How the model asks for tools: in the field of that name, or in its text."""
+    exact: bool = False
+    """Whether its requests have the very bytes of stage 1's."""
 
 
 LADDER = (
     Implementation(
-        "stage1", "stage1_prebuilt.agent:run_agent", "langgraph's create_react_agent"
+        "stage1",
+        "stage1_prebuilt.agent:run_agent",
+        "langgraph's create_react_agent",
+        exact=True,
     ),
     Implementation(
         "successor",
         "stage1_prebuilt.successor:run_agent",
         "langchain's create_agent, which replaces it",
+        exact=True,
     ),
     Implementation(
-        "stage2", "stage2_stategraph.agent:run_agent", "a StateGraph drawn by hand"
+        "stage2",
+        "stage2_stategraph.agent:run_agent",
+        "a StateGraph drawn by hand",
+        exact=True,
     ),
     Implementation(
-        "stage3", "stage3_pure_loop.agent:run_agent", "a for-loop over a list"
+        "stage3",
+        "stage3_pure_loop.agent:run_agent",
+        "a for-loop over a list",
+        exact=True,
     ),
 )
 

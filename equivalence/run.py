@@ -44,10 +44,10 @@ def run_all(
         number = 0
         for repeat in range(repeats):
             for conversation in conversations:
-                histories: dict[str, list[Any]] = {s.name: [] for s in subjects}
+                histories: list[list[Any]] = [[] for _ in subjects]
                 for turn, question in enumerate(conversation):
                     runs = []
-                    for subject in subjects:
+                    for place, subject in enumerate(subjects):
                         number += 1
                         observed = observe(
                             subject.name,
@@ -57,11 +57,11 @@ def run_all(
                             gateway,
                             tools,
                             upstream=_upstream(settings, number),
-                            history=histories[subject.name],
+                            history=histories[place],
                             earlier=conversation[:turn],
                             repeat=repeat,
                         )
-                        histories[subject.name] = observed.conversation
+                        histories[place] = observed.conversation
                         runs.append(observed.run)
                     yield runs
 

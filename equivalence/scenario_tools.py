@@ -1,4 +1,4 @@
-"""Tools for mechanism scenarios: each does one thing that has broken an agent before."""
+"""Tools for mechanism scenarios: each does one thing that has broken an agent."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def alone(seconds: float) -> str:
 _under_way = Lock()
 
 
-def choose(colour: Literal["red", "green"], count: int = 1, note: str | None = None) -> str:
+def choose(
+    colour: Literal["red", "green"], count: int = 1, note: str | None = None
+) -> str:
     """Choose a colour."""
     return f"{count} {colour} {note}"
 

@@ -1,4 +1,4 @@
-"""Mechanism scenarios: a question, scripted replies of the model, and the right outcome.
+"""Mechanism scenarios: a question, scripted replies, and the right outcome.
 
 They are data, in scenarios/mechanism/*.yaml; each file is a list of scenarios:
 
@@ -29,7 +29,7 @@ They are data, in scenarios/mechanism/*.yaml; each file is a list of scenarios:
         told: ["null"]                       # each tool message, whole
         repairs: [tool_call_id]              # in order; default: none
         warnings: [asked for 6 times]        # a part of each that must be there
-        echoed: ['{"city": "北京"}']         # arguments of the calls in the last request
+        echoed: ['{"city": "北京"}']         # arguments in the last request
         sent: ['"content": null']            # in the last request, as JSON
         not_sent: ["<think>"]                # in no request
         not_said: [length]                   # in no tool message, answer or error
@@ -93,9 +93,8 @@ def _item(reply: Any) -> dict[str, Any]:
     """The reply as an item of a Script."""
     if not isinstance(reply, Mapping):
         return {"message": {"content": reply}}
-    if any(key in reply for key in SCRIPTED) and "calls" not in reply:
-        if "content" not in reply:
-            return dict(reply)
+    if reply.keys() & {*SCRIPTED} and not reply.keys() & {"calls", "content"}:
+        return dict(reply)
     message: dict[str, Any] = {"content": reply.get("content")}
     if "calls" in reply:
         message["tool_calls"] = _calls(reply["calls"])

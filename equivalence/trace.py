@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivalence.record import Run, Step
+from tools import INVALID_ARGUMENTS
 
 Message = dict[str, Any]
 
@@ -49,15 +50,16 @@ def steps(
     for turn, (exchange, results) in enumerate(_turns(run, conversation), 1):
         raw = tool_calls(exchange.get("raw_reply", exchange["reply"]))
         calls = tool_calls(exchange["reply"])
+        done = _executed(turn, calls, left)
         for index, call in enumerate(calls):
             written = raw[index] if len(raw) == len(calls) else call
-            arguments = _parsed(written["arguments"])
-            did = _take(left, turn, call["name"], arguments)
+            text = _written(written["arguments"])
+            did = done.get(index)
             step = Step(
                 turn=turn,
                 tool=call["name"],
-                arguments=arguments,
-                arguments_text=_written(written["arguments"]),
+                arguments=_parsed(text),
+                arguments_text=text,
                 result=did.result if did else _result_for(call, index, results),
                 ok=did.ok if did else unseen,
                 order=did.order if did else None,
@@ -164,7 +166,7 @@ def _turns(
     request, or, after the last call, of the conversation that was returned."""
     calls = run.model_calls
     after = [exchange["request"].get("messages") or [] for exchange in calls[1:]]
-    for exchange, messages in zip(calls, [*after, conversation], strict=True):
+    for exchange, messages in zip(calls, [*after, conversation], strict=False):
         results: list[Message] = []
         for message in reversed(messages):
             if not isinstance(message, dict) or message.get("role") != "tool":
@@ -185,18 +187,45 @@ def _result_for(
     return content if content is None or isinstance(content, str) else text_of(content)
 
 
-def _take(
-    left: list[Execution], turn: int, tool: str, arguments: Any
-) -> Execution | None:
-    """Take out the execution of this call: one of this turn and tool, with these
-    arguments if there is one (calls may have run concurrently), else the first."""
-    same = [e for e in left if e.turn == turn and e.tool == tool]
-    sent = arguments if isinstance(arguments, dict) else {}
-    fitting = [e for e in same if all(sent.get(k) == v for k, v in e.arguments.items())]
-    for execution in (fitting or same)[:1]:
-        left.remove(execution)
-        return execution
-    return None
+def _executed(
+    turn: int, calls: Sequence[dict[str, Any]], left: list[Execution]
+) -> dict[int, Execution]:
+    """Take out the executions of the calls of one turn, by the calls' index. Which
+    belongs to which is told by the arguments, as not every call was executed, and not
+    in this order where they ran concurrently."""
+    pairs = sorted(
+        (
+            (-_agreement(_parsed(call["arguments"]), did.arguments), index, did.order)
+            for index, call in enumerate(calls)
+            for did in left
+            if did.turn == turn and did.tool == call["name"]
+            if not _refused(call)
+        ),
+    )
+    by_order = {did.order: did for did in left}
+    found: dict[int, Execution] = {}
+    for _, index, order in pairs:
+        if index not in found and order in by_order:
+            found[index] = by_order.pop(order)
+    left[:] = by_order.values()
+    return found
+
+
+def _refused(call: dict[str, Any]) -> bool:
+    """Whether the gateway passed the call on as not to be executed."""
+    arguments = _parsed(call["arguments"])
+    return isinstance(arguments, dict) and INVALID_ARGUMENTS in arguments
+
+
+def _agreement(sent: Any, executed: dict[str, Any]) -> int:
+    """How many arguments were executed as sent, "2" as 2 too; -1 where those sent did
+    not parse here."""
+    if not isinstance(sent, dict):
+        return -1
+    return sum(
+        name in sent and (sent[name] == value or str(sent[name]) == str(value))
+        for name, value in executed.items()
+    )
 
 
 def _parsed(arguments: Any) -> Any:
@@ -205,13 +234,17 @@ def _parsed(arguments: Any) -> Any:
         return {}
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments
 
 
 def _written(arguments: Any) -> str:
+    """The arguments as the model wrote them, also where the gateway passed them on as
+    not to be executed."""
     if isinstance(arguments, str):
-        return arguments
+        parsed = _parsed(arguments)
+        passed_on = isinstance(parsed, dict) and parsed.get(INVALID_ARGUMENTS)
+        return passed_on if isinstance(passed_on, str) else arguments
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
 
 

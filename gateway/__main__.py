@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 
 from config import ConfigurationError, load_settings, make_gateway
 
 
 def main() -> int:
+    """Serve until Ctrl-C; return the exit code, 2 for what cannot be served."""
     parser = argparse.ArgumentParser(
         prog="python -m gateway",
         description="A loopback OpenAI-compatible server in front of a model. Without"
@@ -30,7 +32,8 @@ def main() -> int:
         return 2
     print(f"{gateway.url()} -> {settings.base_url or 'the offline model'}", flush=True)
     print("Requests are answered until Ctrl-C.", file=sys.stderr)
-    gateway.serve()
+    with contextlib.suppress(KeyboardInterrupt):
+        gateway.serve()
     return 0
 
 

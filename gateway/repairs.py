@@ -205,21 +205,24 @@ def _arguments(written: Any, repairs: list[str]) -> str:
         return _not_to_be_executed(written, "its arguments are not a JSON object")
     try:
         value, text = _parse(written, repairs)
-        if isinstance(value, str):
+        if isinstance(value, str) and value.lstrip().startswith("{"):
             value, text = _parse(value, repairs)
-            if isinstance(value, dict):
-                repairs.append("double_encoded_arguments")
-    except (ValueError, RecursionError):
-        repairs.append("invalid_arguments")
-        return _not_to_be_executed(written, "its arguments are not valid JSON")
-    if isinstance(value, dict):
-        return text
+            repairs.append("double_encoded_arguments")
+    except RecursionError:
+        reason = "its arguments are nested too deeply"
+    except ValueError:
+        reason = "its arguments are not valid JSON"
+    else:
+        if isinstance(value, dict):
+            return text
+        reason = "its arguments are not a JSON object"
     repairs.append("invalid_arguments")
-    return _not_to_be_executed(written, "its arguments are not a JSON object")
+    return _not_to_be_executed(written, reason)
 
 
 def _parse(text: str, repairs: list[str]) -> tuple[Any, str]:
-    """The value, and text for it that a strict parser takes; ValueError otherwise."""
+    """The value, and text for it that a strict parser takes; ValueError where it is not
+    JSON, RecursionError where it is too deep for the parsers to come."""
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError:
@@ -229,7 +232,7 @@ def _parse(text: str, repairs: list[str]) -> tuple[Any, str]:
         repairs.append("control_characters")
         text = json.dumps(value, ensure_ascii=False)
     if _depth(value) > DEEPEST_ARGUMENTS:
-        raise ValueError("nested too deeply")
+        raise RecursionError
     clean = _without_lone_surrogates(value, repairs)
     return value, text if clean == value else json.dumps(clean, ensure_ascii=False)
 

@@ -81,16 +81,20 @@ class Gateway:
         self._socket = socket.socket()
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind(("127.0.0.1", port))
+        self._socket.listen(128)  # what comes before the server is up waits here
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(
-            self._app(), log_config=None, lifespan="on", timeout_graceful_shutdown=1
+            self._app(),
+            lifespan="on",
+            timeout_graceful_shutdown=1,
+            log_config=None,
+            log_level="critical",  # a reply scripted to break is no news
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self.serve, name="gateway", daemon=True)
 
     def start(self) -> Gateway:
-        """Serve in a thread; requests are accepted from now on."""
-        self._socket.listen(128)  # what comes before the server is up waits here
+        """Serve in a thread of this process."""
         self._thread.start()
         return self
 
@@ -153,22 +157,27 @@ class Gateway:
         body = await http.body()
         try:
             request = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             request = None
-        kind = http.headers.get("content-type", "")
+        kind = http.headers.get("content-type", "").lower()
         if not isinstance(request, dict) or not kind.startswith("application/json"):
             # The type matters: a web page can send text/plain here, but not JSON.
             return _respond(error_reply(400, "send a JSON object as application/json"))
         name = http.path_params.get("run", "")
         run = self._runs.get(name) or RunLog(name, self.upstream)
-        attempt = int(http.headers.get("x-stainless-retry-count", 0))
-        exchange = Exchange(request, body, attempt)
+        attempt = http.headers.get("x-stainless-retry-count", "")
+        exchange = Exchange(request, body, int(attempt) if attempt.isdecimal() else 0)
         run.exchanges.append(exchange)
         started = time.perf_counter()
-        came = await run.upstream.answer(
-            self._with_reasoning(name, request), http.headers.get("authorization")
-        )
-        sent = self._read(came, exchange) if self.repair else _read_raw(came, exchange)
+        try:
+            came = await run.upstream.answer(
+                self._with_reasoning(name, request), http.headers.get("authorization")
+            )
+            read = self._read if self.repair else _read_raw
+            sent = read(came, exchange)
+        except Exception as error:  # a bug on this side must not pass for the model's
+            words = f"the gateway itself failed, {type(error).__name__}: {error}"
+            sent = _read_raw(error_reply(500, words, retry=False), exchange)
         exchange.status = sent.status
         exchange.ms = round((time.perf_counter() - started) * 1000, 1)
         self._keep_reasoning(name, exchange.reply)
@@ -179,7 +188,7 @@ class Gateway:
     def _read(self, came: Reply, exchange: Exchange) -> Reply:
         """Fill the exchange from what came; return the repaired reply to send on."""
         sent = _read_raw(came, exchange)
-        if came.status >= 400 or came.cut:
+        if came.status >= 300 or came.cut:
             return sent
         try:
             if isinstance(exchange.raw_reply, str):
@@ -203,22 +212,28 @@ class Gateway:
             return request
         messages = []
         for message in request.get("messages") or ():
-            key = _reasoning_key(run, message)
-            if key in self._reasoning:
-                message = {**message, "reasoning_content": self._reasoning[key]}
+            if reasoning := self._reasoning.get(_reasoning_key(run, message)):
+                message = {**message, "reasoning_content": reasoning}
             messages.append(message)
         return {**request, "messages": messages}
 
     def _keep_reasoning(self, run: str, reply: Any) -> None:
-        if self.echo_reasoning and isinstance(reply, dict) and "choices" in reply:
+        if not self.echo_reasoning:
+            return
+        try:
             message = reply["choices"][0]["message"]
-            if reasoning := message.get("reasoning_content"):
-                self._reasoning[_reasoning_key(run, message)] = reasoning
+        except (TypeError, LookupError):
+            return  # an error, or, without repairs, anything
+        if key := _reasoning_key(run, message):
+            self._reasoning[key] = message.get("reasoning_content") or ""
 
 
 def _reasoning_key(run: str, message: Any) -> str:
+    """The run and the first call; "" for a message without calls: no server wants the
+    reasoning of a finished answer back."""
     calls = message.get("tool_calls") if isinstance(message, dict) else None
-    return f"{run}/{calls[0].get('id')}" if calls else ""
+    first = calls[0] if isinstance(calls, list) and calls else None
+    return f"{run}/{first.get('id')}" if isinstance(first, dict) else ""
 
 
 def _read_raw(came: Reply, exchange: Exchange) -> Reply:

@@ -14,9 +14,17 @@ from typing import Any
 
 Call = dict[str, Any]
 
-_TAGGED = re.compile(r"<(tool_call|tools|function_call)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+# the tags of Qwen and Hermes; Qwen3-Coder's XML, also where it forgets the tags around
+# it; the markers of Mistral and Llama, which nothing ends
+_TAGGED = re.compile(
+    r"<(tool_call|tools|function_call)>(?P<tag>.*?)(?:</\1>|\Z)"
+    r"|(?P<xml><function=[^>\s]+>.*?(?:</function>|\Z))"
+    r"|(?:\[TOOL_CALLS\]|<\|python_tag\|>)(?P<rest>.*)\Z",
+    re.DOTALL,
+)
 _FENCED = re.compile(r"\A```[\w-]*[ \t]*\n?(.*?)\n?[ \t]*```\Z", re.DOTALL)
-_XML = re.compile(r"\A<function=([^>\s]+)>(.*?)(?:</function>)?\Z", re.DOTALL)
+_OPEN_FENCE = re.compile(r"```[\w-]*\s*\Z")
+_XML = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _XML_PARAMETER = re.compile(r"<parameter=([^>\s]+)>(.*?)</parameter>", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"]+)"')
 
@@ -26,8 +34,11 @@ def calls_in_text(text: str, offered: Collection[str]) -> tuple[str, list[Call]]
     without ids, in order of appearance; None where the text is just text."""
     tagged = list(_TAGGED.finditer(text))
     if tagged:
-        before = text[: tagged[0].start()].strip()
-        calls = [call for match in tagged for call in _in_tag(match[2].strip())]
+        before = _OPEN_FENCE.sub("", text[: tagged[0].start()]).strip()
+        inner = (
+            match["tag"] or match["xml"] or match["rest"] or "" for match in tagged
+        )
+        calls = [call for written in inner for call in _in_tag(written.strip())]
     else:
         before = ""
         stripped = text.strip()
@@ -42,25 +53,29 @@ def calls_in_text(text: str, offered: Collection[str]) -> tuple[str, list[Call]]
 def _in_tag(inner: str) -> list[Call]:
     """The calls inside one tag. What is plainly a call but not valid JSON keeps its
     text as arguments: the model then learns that they did not parse."""
-    calls = _in_json(inner)
-    if calls is None and (xml := _XML.match(inner)):
-        arguments = {
-            name: _value(text) for name, text in _XML_PARAMETER.findall(xml[2])
-        }
-        calls = [_call(xml[1], arguments)]
+    if found := _XML.findall(inner):
+        return [_call(name, _xml_arguments(body.strip())) for name, body in found]
+    calls = _in_json(inner, may_lack_arguments=True)
     if calls is None and (name := _NAME.search(inner)):
         calls = [_call(name[1], inner)]
     return calls or []
 
 
-def _in_json(text: str) -> list[Call] | None:
+def _xml_arguments(body: str) -> Any:
+    """Qwen3-Coder writes parameters as XML, Llama 3.1 as JSON."""
+    if body.startswith("{"):
+        return body
+    return {name: _value(text) for name, text in _XML_PARAMETER.findall(body)}
+
+
+def _in_json(text: str, *, may_lack_arguments: bool = False) -> list[Call] | None:
     """The calls where the text is JSON values that are all calls, else None."""
     try:
         values = list(_json_values(text))
     except (ValueError, RecursionError):
         return None
     entries = [e for v in values for e in (v if isinstance(v, list) else [v])]
-    calls = [_as_call(entry) for entry in entries]
+    calls = [_as_call(entry, may_lack_arguments) for entry in entries]
     return [c for c in calls if c] if calls and all(calls) else None
 
 
@@ -74,7 +89,7 @@ def _json_values(text: str) -> Iterator[Any]:
             position += 1
 
 
-def _as_call(value: Any) -> Call | None:
+def _as_call(value: Any, may_lack_arguments: bool) -> Call | None:
     if not isinstance(value, dict):
         return None
     inner = value.get("function")
@@ -83,6 +98,8 @@ def _as_call(value: Any) -> Call | None:
     for key in ("arguments", "parameters"):
         if isinstance(name, str) and key in value:
             return _call(name, value[key])
+    if isinstance(name, str) and may_lack_arguments and len(value) == 1:
+        return _call(name, None)
     return None
 
 

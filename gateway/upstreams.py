@@ -41,7 +41,7 @@ class Upstream(Protocol):
 
 
 def error_reply(status: int, message: str, *, retry: bool = True) -> Reply:
-    """Return an error in the form of OpenAI's API; `retry` False asks clients not to."""
+    """Return an error in OpenAI's form; `retry` False asks clients not to."""
     body = {"error": {"message": message, "type": "gateway_error", "code": None}}
     headers = {} if retry else {"x-should-retry": "false"}
     return Reply(status, dump(body), headers=headers)
@@ -181,8 +181,12 @@ class HttpUpstream:
                 self.base_url + path,
                 data=None if request is None else dump(request),
                 headers=headers,
+                allow_redirects=False,  # a POST would arrive as a GET, or the key leak
             ) as response:
                 body = await response.read()
+                if place := response.headers.get("location"):
+                    words = f"{self.base_url} has moved to {place}: set LLM_BASE_URL"
+                    return error_reply(response.status, words, retry=False)
                 kept = {
                     name: response.headers[name]
                     for name in ("retry-after", "retry-after-ms", "x-should-retry")

@@ -1,4 +1,4 @@
-"""What all tests share: settings come from the tests, not from the developer's shell."""
+"""What all tests share: settings do not come from the developer's shell."""
 
 import os
 

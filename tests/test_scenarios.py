@@ -7,6 +7,7 @@ what is right, and its requests with those of the first implementation, byte for
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -46,12 +47,15 @@ ELSEWHERE = {
 }
 """Reports that no scripted model can show, and what tests them."""
 
-REPORTS = """
-    R01 R02 R03 R06 R07 R08 R10 R11 R12 R14 R16 R17 R18 R21 R22 R23 R24 R25 R28 R29 R31
-    R33 R35 R36 R37 R38 R39 R41 R42 R44 R45 R46 R48 R50 R52 R53 R54 R55 R56 R58 R60 R61
-    R63 R65 R67 R68 R69 R71 R72 R73 R75 R76 R78 R79 R80 R82 R83 R84 R86 R88 R89 R90 R91
-    R92 R93 R96 R98 R99 R100 R101 R104 R105 R106 R107 R109 R110 R112 R114 R115 R116 R118
-""".split()
+# fmt: off
+REPORTS = (
+    1, 2, 3, 6, 7, 8, 10, 11, 12, 14, 16, 17, 18, 21, 22, 23, 24, 25, 28, 29, 31, 33,
+    35, 36, 37, 38, 39, 41, 42, 44, 45, 46, 48, 50, 52, 53, 54, 55, 56, 58, 60, 61, 63,
+    65, 67, 68, 69, 71, 72, 73, 75, 76, 78, 79, 80, 82, 83, 84, 86, 88, 89, 90, 91, 92,
+    93, 96, 98, 99, 100, 101, 104, 105, 106, 107, 109, 110, 112, 114, 115, 116, 118,
+)
+# fmt: on
+"""All reports, by number."""
 
 EXPECTATIONS = {
     *("status", "answer", "error", "requests", "steps", "results", "told", "repairs"),
@@ -253,17 +257,26 @@ def as_json(value: Any) -> str:
 def test_scenario_is_complete(scenario: Scenario) -> None:
     assert scenario.name.isidentifier()
     assert scenario.why.endswith(".")
-    assert set(scenario.seen.split()) <= {*REPORTS, "matrix", "brother"}
+    assert scenario.seen == "matrix" or numbers(scenario.seen) <= set(REPORTS)
+    assert numbers(scenario.seen) or scenario.seen == "matrix"
     assert {"status", "requests"} <= set(scenario.expect) <= EXPECTATIONS
     if not scenario.raw and scenario.expect["status"] != "completed":
         assert {"answer", "error"} & set(scenario.expect)
 
 
 def test_every_report_is_seen() -> None:
-    seen = {word for scenario in SCENARIOS for word in scenario.seen.split()}
-    elsewhere = {number for numbers in ELSEWHERE for number in numbers.split()}
+    seen = set()
+    for scenario in SCENARIOS:
+        if not scenario.seen.startswith("like "):
+            seen |= numbers(scenario.seen)
+    elsewhere = numbers(" ".join(ELSEWHERE))
     assert set(REPORTS) - elsewhere - seen == set()
     assert elsewhere & seen == set()
+
+
+def numbers(seen: str) -> set[int]:
+    """The reports that are named: "R08 matrix" names one, "like R08" a brother."""
+    return {int(number) for number in re.findall(r"R(\d+)", seen)}
 
 
 def test_exceptions_name_scenarios_and_implementations() -> None:
