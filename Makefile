@@ -26,3 +26,8 @@ test-articles: .venv-articles/ready
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
+
+# Bring code, output and numbers in README and docs up to date with the code.
+PAGES := README.md $(wildcard docs/*.md)
+docs: .venv/ready
+	cd docs && ../$(BIN)/python -m cogapp -I . -U -r $(addprefix ../,$(PAGES))

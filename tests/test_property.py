@@ -35,9 +35,13 @@ anything = st.recursive(
     | st.integers(-(10**30), 10**30)
     | st.floats()
     | st.text(max_size=20)
-    | st.sampled_from(["", "null", "{}", "<think>", "</think>", "\ud83d", "\x00", "北京"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(string.ascii_letters, max_size=8), inner, max_size=3),
+    | st.sampled_from(
+        ["", "null", "{}", "<think>", "</think>", "\ud83d", "\x00", "北京"]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(string.ascii_letters, max_size=8), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -105,11 +109,16 @@ messages = st.fixed_dictionaries(
         "role": anything,
     },
 )
-finish_reasons = st.sampled_from(["stop", "tool_calls", "length", "content_filter", None])
+finish_reasons = st.sampled_from(
+    ["stop", "tool_calls", "length", "content_filter", None]
+)
 asking = st.fixed_dictionaries(
     {
         "message": st.fixed_dictionaries(
-            {"content": st.none(), "tool_calls": st.lists(calls, min_size=1, max_size=3)}
+            {
+                "content": st.none(),
+                "tool_calls": st.lists(calls, min_size=1, max_size=3),
+            }
         )
     }
 )
