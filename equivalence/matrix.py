@@ -7,33 +7,36 @@ articles ship them, on the raw replies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from config import Settings
 from equivalence.compare import Divergence, compare
-from equivalence.implementations import LADDER, STOCK, Implementation, load
-from equivalence.observe import observe
+from equivalence.implementations import LADDER, STOCK, Implementation
+from equivalence.play import Played, Player
 from equivalence.record import Run
-from equivalence.run import CLOCK
-from equivalence.scenario_tools import SCENARIO_TOOLS
 from equivalence.scenarios import Scenario
-from gateway import Gateway, OfflineModel
-from tools import TOOLS
+
+FRAMEWORK_THREADS = 32
+"""The stock agents may run the calls of one turn at the same time, as frameworks do."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Implementations that are compared with each other, the first being the measure."""
+    """Implementations compared with each other, the first being the measure."""
 
     name: str
     implementations: tuple[Implementation, ...]
-    raw: bool
-    """Whether the gateway's repairs are off."""
+    settings: dict[str, Any]
+    """What holds for the whole group."""
 
 
-GROUPS = (Group("aligned", LADDER, raw=False), Group("stock", STOCK, raw=True))
+_CALLERS = tuple(each for each in LADDER if each.protocol == "tool_calls")
+
+GROUPS = (
+    Group("aligned", _CALLERS, {}),
+    Group("stock", STOCK, {"repair": False, "tool_concurrency": FRAMEWORK_THREADS}),
+)
 
 
 @dataclass
@@ -70,93 +73,35 @@ class Cell:
         }
 
 
-@dataclass
-class Played:
-    """What one implementation did with one scenario: a run for each question."""
-
-    runs: list[Run]
-    bodies: list[bytes]
-    refusals: list[str]
-    """What the strict server refused."""
-
-
-def play(
-    scenario: Scenario,
-    name: str,
-    agent: Callable[..., Any],
-    gateway: Gateway,
-) -> Played:
-    """Let one implementation answer the scenario's questions, one conversation."""
-    tools: Sequence[Callable[..., Any]] = TOOLS
-    if scenario.tools is not None:
-        tools = [SCENARIO_TOOLS[tool] for tool in scenario.tools]
-    upstream = scenario.script()
-    settings = scenario_settings(scenario)
-    history: list[Any] = []
-    played = Played([], [], upstream.refusals)
-    for number, question in enumerate(scenario.questions):
-        observed = observe(
-            name,
-            agent,
-            question,
-            settings,
-            gateway,
-            tools,
-            upstream=upstream,
-            history=history,
-            earlier=scenario.questions[:number],
-        )
-        history = observed.conversation
-        played.runs.append(observed.run)
-        played.bodies += [exchange.body for exchange in observed.exchanges]
-    return played
-
-
-def scenario_settings(scenario: Scenario) -> Settings:
-    """Return the settings of a scenario: the defaults, whatever the environment says,
-    and no retries unless the scenario wants them."""
-    fields = Settings.model_fields.items()
-    defaults = {
-        name: field.get_default(call_default_factory=True) for name, field in fields
-    }
-    fixed = {"clock": CLOCK, "retries": 0, "model": "script"}
-    return Settings(**{**defaults, **fixed, **scenario.settings})
-
-
 def matrix(
     scenarios: Sequence[Scenario], groups: Sequence[Group]
 ) -> Iterator[list[Cell]]:
     """Yield the cells of one scenario after another, in the order of the groups."""
-    agents = {
-        implementation.name: load(implementation.target)
-        for group in groups
-        for implementation in group.implementations
-    }
-    repaired, raw = (Gateway(OfflineModel(), repair=on) for on in (True, False))
-    with repaired, raw:
+    with Player() as player:
         for scenario in scenarios:
             cells: list[Cell] = []
             for group in groups:
-                gateway = raw if group.raw or scenario.raw else repaired
                 measure: Played | None = None
                 for each in group.implementations:
-                    played = play(scenario, each.name, agents[each.name], gateway)
+                    played = player.play(scenario, each, group.settings)
                     measure = measure or played
-                    cells.append(
-                        _cell(group.name, scenario, each.name, measure, played)
-                    )
+                    cells.append(_cell(group, scenario, each, measure, played))
             yield cells
 
 
 def _cell(
-    group: str, scenario: Scenario, name: str, measure: Played, played: Played
+    group: Group,
+    scenario: Scenario,
+    implementation: Implementation,
+    measure: Played,
+    played: Played,
 ) -> Cell:
     pairs = zip(measure.runs, played.runs, strict=True)
     places = (compare(left, right) for left, right in pairs)
     return Cell(
-        group=group,
+        group=group.name,
         scenario=scenario.name,
-        implementation=name,
+        implementation=implementation.name,
         runs=played.runs,
         same_bytes=measure.bodies == played.bodies,
         divergence=next((place for place in places if place), None),

@@ -14,15 +14,17 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
 from typing import Any
 
 from config import Settings
+from equivalence.implementations import protocol
 from equivalence.record import Run
 from equivalence.trace import Execution, answer, as_messages, status, steps, warnings
 from gateway import Exchange, Gateway, Upstream
-from tools import ToolError
+from tools import ToolError, clock
 
 PACKAGES = (
     "langgraph",
@@ -39,6 +41,8 @@ class ToolLog:
     """The executions of one run; `turn` tells how many model calls are done."""
 
     turn: Callable[[], int]
+    clock: datetime | None = None
+    """What time the tools see, whoever runs them."""
     on_execution: Callable[[Execution], None] | None = None
     executions: list[Execution] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
@@ -53,6 +57,7 @@ class ToolLog:
                     self.turn(), len(self.executions), tool.__name__, kwargs
                 )
                 self.executions.append(execution)
+            fixed = clock.set(self.clock)
             try:
                 result = tool(*args, **kwargs)
                 execution.result = _text(result)
@@ -61,6 +66,7 @@ class ToolLog:
                 execution.result = f"{type(error).__name__}: {error}"
                 raise
             finally:
+                clock.reset(fixed)
                 if self.on_execution:
                     self.on_execution(execution)
             return result
@@ -109,13 +115,15 @@ def observe(
 ) -> Observed:
     """Let the agent answer one question and return what it did. An exception of the
     agent or its endpoint ends in the record; KeyboardInterrupt passes."""
+    question = question.encode("utf-8", "replace").decode()  # for half characters
     log = gateway.open_run(_path_name(name), upstream, on_exchange)
-    watched = ToolLog(lambda: _answered(log.exchanges), on_execution)
+    watched = ToolLog(lambda: _answered(log.exchanges), settings.clock, on_execution)
     settings = settings.model_copy(update={"gateway_url": gateway.url(log.name)})
     run = Run(
         implementation=name,
         question=question,
         repeat=repeat,
+        protocol=protocol(name),
         history=list(earlier),
         settings=settings.recorded(),
         versions=installed_versions(),
@@ -149,7 +157,7 @@ def complete(
     run.exchanges = [_exchange_json(exchange) for exchange in exchanges]
     messages = as_messages(conversation)
     run.steps = steps(run, messages, executions)
-    run.status = status(run, failure)
+    run.status = status(run, failure, messages)
     run.answer = answer(run, messages)
     run.warnings = warnings(run)
 
