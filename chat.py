@@ -5,6 +5,7 @@ printed turn by turn while it happens.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -79,7 +80,7 @@ class TracePrinter:
     def __init__(self, write: Callable[[Text], None]) -> None:
         self.write = write
         self.turn = 0
-        self.printed = 0
+        self.asked = False
 
     def exchange(self, exchange: Exchange) -> None:
         """Print what the model asked for in this reply."""
@@ -87,20 +88,27 @@ class TracePrinter:
             self.write(Text(f"  (attempt {exchange.attempt + 1})", "dim"))
         else:
             self.turn += 1
-        for call in tool_calls(exchange.reply):
-            line = f"turn {self.turn}  {call['name']}({call['arguments']})"
-            self.write(Text(line, "cyan"))
+        calls = tool_calls(exchange.reply)
+        self.asked = bool(calls)
+        for call in calls:
+            self._call(call["name"], call["arguments"])
         if exchange.repairs:
             names = ", ".join(exchange.repairs)
             self.write(Text(f"        repaired: {names}", "yellow"))
 
     def execution(self, execution: Execution) -> None:
-        """Print what a tool gave back."""
+        """Print what a tool gave back; and the call, where it came as plain text."""
+        if not self.asked:
+            arguments = json.dumps(execution.arguments, ensure_ascii=False)
+            self._call(execution.tool, arguments)
         sign = "→" if execution.ok else "✗"
         self.write(Text(f"        {sign} {show.short(execution.result or '')}"))
 
+    def _call(self, tool: str, arguments: str) -> None:
+        self.write(Text(f"turn {self.turn}  {tool}({arguments})", "cyan"))
+
     def end(self, run: Run) -> None:
-        """Print the calls that were not executed, and the answer or what came instead."""
+        """Print the calls that were not run, and the answer or what came instead."""
         for step in run.steps:
             if step.order is None:
                 text = f"        ✗ turn {step.turn}: {show.short(step.result or '')}"

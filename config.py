@@ -1,4 +1,4 @@
-"""Settings, and the ChatOpenAI made from them.
+"""Settings, and the clients made from them: LangChain's ChatOpenAI and the bare one.
 
 Every setting is an environment variable LLM_… or a line in .env. Without LLM_BASE_URL
 the offline model answers. Importing this module reads nothing and starts nothing.
@@ -7,7 +7,9 @@ the offline model answers. Importing this module reads nothing and starts nothin
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import datetime
+from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -179,7 +181,44 @@ def chat_model(settings: Settings) -> ChatOpenAI:
         extra_body=request_extras(settings) or None,
         use_responses_api=False,
         openai_proxy=None,  # else $OPENAI_PROXY would catch requests to loopback
+        http_socket_options=(),  # else it warns about the clients below
+        **_http_clients(),
     )
+
+
+@cache
+def _http_clients() -> dict[str, Any]:
+    """HTTP clients for loopback, made once: they know of no proxy, not even of one
+    that NO_PROXY names and whose kind (socks) they could not speak."""
+    from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
+
+    return {
+        "http_client": DefaultHttpxClient(trust_env=False),
+        "http_async_client": DefaultAsyncHttpxClient(trust_env=False),
+    }
+
+
+def openai_model(settings: Settings) -> Callable[..., Any]:
+    """Return the bare openai client's call, which wants only the messages; it sends the
+    same fields as ChatOpenAI."""
+    from openai import OpenAI
+
+    client = OpenAI(
+        base_url=wire_url(settings),
+        api_key="held-by-the-gateway",
+        timeout=settings.timeout,
+        max_retries=settings.retries,
+        http_client=_http_clients()["http_client"],
+    )
+    fields = {
+        "model": settings.model,
+        "temperature": settings.temperature,
+        "stream": settings.stream,
+        "extra_body": request_extras(settings) or None,
+    }
+    if settings.seed is not None:
+        fields["seed"] = settings.seed
+    return partial(client.chat.completions.create, **fields)
 
 
 _gateways: dict[tuple[Any, ...], Gateway] = {}

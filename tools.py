@@ -200,7 +200,7 @@ def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     for tool in tools:
         if tool.__name__ in named:
             raise ValueError(f"two tools are named {tool.__name__!r}: rename one")
-        if inspect.iscoroutinefunction(tool):
+        if inspect.iscoroutinefunction(inspect.unwrap(tool)):
             raise ValueError(f"tool {tool.__name__!r} is async: pass a plain function")
         named[tool.__name__] = tool
     return named
@@ -232,7 +232,8 @@ def run_tool(
         result = tool(**accepted)
         content = _as_text(result)
     except Exception as error:
-        return _refused(f"{name} failed with {type(error).__name__}: {error}")
+        text = f"{name} failed with {type(error).__name__}: {error}"
+        return _refused(_cut(text, settings.tool_result_limit))
     finally:
         clock.reset(token)
     return ToolOutcome(
@@ -267,7 +268,7 @@ def _accept(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     ValueError names each parameter that does not fit."""
     from pydantic import ValidationError
 
-    model = _arguments_model(inspect.unwrap(tool))
+    model = arguments_model(inspect.unwrap(tool))
     try:
         valid = model.model_validate(dict(arguments))
     except ValidationError as error:
@@ -281,7 +282,8 @@ def _accept(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _arguments_model(tool: Tool) -> type[BaseModel]:
+def arguments_model(tool: Tool) -> type[BaseModel]:
+    """Return the model of the arguments: one field for each parameter."""
     from pydantic import create_model
 
     hints = get_type_hints(tool, include_extras=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from equivalence import record
 from equivalence.compare import Verdict, judge, pair
-from equivalence.implementations import LADDER, STOCK, find, load
+from equivalence.implementations import LADDER, STOCK
 from equivalence.record import Run
 
 EXIT_CODES = (
@@ -51,30 +51,63 @@ def _parser() -> argparse.ArgumentParser:
         "run", help="run implementations on questions and compare", epilog=EXIT_CODES
     )
     run.set_defaults(command=_run)
-    run.add_argument("question", nargs="*", help="default: the demo questions")
-    run.add_argument("--questions", type=Path, metavar="FILE", help="one a line")
-    run.add_argument(
+    _add_trial(run)
+    _add_output(run)
+
+    recording = commands.add_parser(
+        "record",
+        help="record every exchange on a cassette, to be replayed without the model",
+        epilog="An interrupted recording is continued by the same command.",
+    )
+    recording.set_defaults(command=_record)
+    _add_trial(recording)
+    recording.add_argument(
+        "--out", type=Path, required=True, metavar="CASSETTE", help="file to write"
+    )
+    recording.add_argument(
+        "--note", default="", metavar="TEXT", help="what to know about the server"
+    )
+    _add_output(recording, out=False)
+
+    again = commands.add_parser(
+        "replay",
+        help="run implementations on recorded answers, offline",
+        epilog="exit codes: 0 the code did what was recorded and the recordings agree,"
+        " 1 the code differs, 3 only the model's replies differ, 2 wrong usage",
+    )
+    again.set_defaults(command=_replay)
+    again.add_argument("cassette", type=Path, metavar="CASSETTE")
+    again.add_argument("question", nargs="*", help="only these, with their traces")
+    again.add_argument(
         "--implementation",
         action="append",
         metavar="NAME|module:function",
-        help="repeat it; the first is what the others are compared with",
+        help="on the answers recorded for each other one; default: each on its own",
     )
-    run.add_argument("--tools", metavar="module:NAME", help="your own tools")
-    run.add_argument(
-        "--command",
-        dest="commands",
+    again.add_argument(
+        "--cross", action="store_true", help="each on the answers of all the others too"
+    )
+    again.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    _add_output(again)
+
+    noise = commands.add_parser(
+        "drift",
+        help="ask many times: do two differ more often than each from itself?",
+        epilog=EXIT_CODES,
+    )
+    noise.set_defaults(command=_drift)
+    _add_trial(noise, questions="the first demo question", repeats=20)
+    noise.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the offline model"
+    )
+    noise.add_argument(
+        "--recorded",
         action="append",
-        default=[],
-        metavar='"CMD {question}"',
-        help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
+        type=Path,
+        metavar="FILE",
+        help="ask nobody: take the runs of a cassette or of --out; repeat it",
     )
-    run.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
-    run.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
-    run.add_argument("--temperature", type=float, metavar="T", help="default 0")
-    run.add_argument("--max-steps", type=int, metavar="N", help="default 10")
-    run.add_argument("--repeats", type=int, default=1, metavar="R", help="default 1")
-    run.add_argument("--raw", action="store_true", help="switch repairs off")
-    _add_output(run)
+    _add_output(noise)
 
     diff = commands.add_parser("diff", help="compare recorded runs", epilog=EXIT_CODES)
     diff.set_defaults(command=_diff)
@@ -89,9 +122,56 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--scenario", metavar="NAME", help="one of them, in full")
     table.add_argument("--json", action="store_true", help="print one JSON document")
 
+    page = commands.add_parser(
+        "report", help="write recorded runs as one self-contained HTML page"
+    )
+    page.set_defaults(command=_report)
+    page.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
+    page.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("report.html"),
+        metavar="FILE",
+        help="default: report.html; replaced at once, never half written",
+    )
+
     listing = commands.add_parser("list", help="list the implementations")
     listing.set_defaults(command=_list)
     return parser
+
+
+def _add_trial(
+    parser: argparse.ArgumentParser,
+    *,
+    questions: str = "the demo questions",
+    repeats: int = 1,
+) -> None:
+    parser.add_argument("question", nargs="*", help=f"default: {questions}")
+    parser.add_argument("--questions", type=Path, metavar="FILE", help="one a line")
+    parser.add_argument(
+        "--implementation",
+        action="append",
+        metavar="NAME|module:function",
+        help="repeat it; the first is what the others are compared with",
+    )
+    parser.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    parser.add_argument(
+        "--command",
+        dest="commands",
+        action="append",
+        default=[],
+        metavar='"CMD {question}"',
+        help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
+    )
+    parser.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
+    parser.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="default 0")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="default 10")
+    parser.add_argument(
+        "--repeats", type=int, default=repeats, metavar="R", help="default %(default)s"
+    )
+    parser.add_argument("--raw", action="store_true", help="switch repairs off")
 
 
 def _add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
@@ -103,30 +183,18 @@ def _add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from config import load_settings
-    from equivalence.questions import DEMO, read_questions
-    from equivalence.run import CommandAgent, Subject, run_all
+    from equivalence.run import run_all
+    from equivalence.trial import trial
 
-    settings = load_settings(
-        base_url=arguments.base_url,
-        model=arguments.model,
-        temperature=arguments.temperature,
-        max_steps=arguments.max_steps,
-        repair=False if arguments.raw else None,
-    )
-    names = arguments.implementation
-    if names is None and not arguments.commands:
-        names = [implementation.name for implementation in LADDER]
-    subjects = [Subject(name, load(find(name).target)) for name in names or ()]
-    subjects += [Subject(line, CommandAgent(line)) for line in arguments.commands]
-    conversations = [[question] for question in arguments.question]
-    if arguments.questions or not conversations:
-        conversations += read_questions(arguments.questions or DEMO)
-    tools = load(arguments.tools) if arguments.tools else load("tools:TOOLS")
+    asked = trial(arguments)
     report = Report(as_json=arguments.json)
     try:
         for runs in run_all(
-            subjects, conversations, settings, tools, repeats=arguments.repeats
+            asked.subjects,
+            asked.conversations,
+            asked.settings,
+            asked.tools,
+            repeats=asked.repeats,
         ):
             for run in runs:
                 if arguments.out:
@@ -135,6 +203,24 @@ def _run(arguments: argparse.Namespace) -> int:
     finally:
         report.end()
     return report.exit_code()
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    from equivalence.recording import record_command
+
+    return record_command(arguments)
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from equivalence.replay import replay_command
+
+    return replay_command(arguments)
+
+
+def _drift(arguments: argparse.Namespace) -> int:
+    from equivalence.drift import drift_command
+
+    return drift_command(arguments)
 
 
 def _diff(arguments: argparse.Namespace) -> int:
@@ -192,6 +278,13 @@ def _matrix(arguments: argparse.Namespace) -> int:
         print(json.dumps(document, ensure_ascii=False, default=str))
     aligned = [cell for cell in cells if cell.group == "aligned"]
     return 0 if all(cell.equal for cell in aligned) else 1
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from equivalence.report import write_report
+
+    print(write_report(arguments.files, arguments.out))
+    return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -6,13 +6,14 @@ Whoever differs first, while all before was equal, is the cause.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any
 
-from equivalence.record import Run
+from equivalence.record import Run, Step
 from equivalence.trace import first_choice
+from gateway.canonical import canonical_message, canonical_request, differences
 
 RULES = {
     "ids": "Tool call ids are matched, not compared: servers make them up.",
@@ -21,7 +22,9 @@ RULES = {
     "numbers": "100 equals 100.0: JSON has one kind of number. true does not equal 1,"
     ' and "100" does not equal 100.',
     "envelope": "A reply's id, created, model and usage are the server's bookkeeping.",
-    "reasoning": "Reasoning beside a reply is not compared: no implementation reads it.",
+    "reasoning": "Reasoning beside a reply is not compared: no stage reads it.",
+    "protocol": "Where one of the two has its tool calls in text, their requests cannot"
+    " be the same: steps (tool, arguments, result), status and answer are compared.",
     "attempts": "An attempt that failed and was repeated by the client is not compared:"
     " the server failed, not the code.",
 }
@@ -37,7 +40,11 @@ CAUSES = {
     " ended differently: the difference is in the control flow.",
 }
 
-ABSENT = "(absent)"
+
+OTHER_PROMPT = (
+    "The model decided otherwise. The two ask it in different forms, with its tools in"
+    " the request and in the prompt, so this may be the form or the model."
+)
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,8 @@ def _asked(run: Run) -> tuple[str, ...]:
 
 def compare(left: Run, right: Run) -> Divergence | None:
     """Return the first divergence of two runs; None where there is none."""
+    if left.protocol != right.protocol:
+        return next(_step_divergences(left, right), None)
     lefts, rights = left.model_calls, right.model_calls
     for index in range(max(len(lefts), len(rights))):
         number = index + 1
@@ -140,14 +149,32 @@ def compare(left: Run, right: Run) -> Divergence | None:
     return None
 
 
+def _step_divergences(left: Run, right: Run) -> Iterator[Divergence]:
+    """The divergences of two runs of which one has its tool calls in text."""
+    for index, (a, b) in enumerate(zip_longest(left.steps, right.steps)):
+        path, number = f"steps[{index}]", (a or b).turn
+        if a is None or b is None:
+            ends = [
+                f"{path}: {step.tool}" if step else run.status
+                for step, run in ((a, left), (b, right))
+            ]
+            yield Divergence("control", number, "status", *ends)
+            return
+        x, y = ({"tool": s.tool, "arguments": s.arguments} for s in (a, b))
+        for place in differences(x, y, path):
+            yield Divergence("reply", number, *place)
+        for cause, place in _step_differences(a, b, path):
+            yield Divergence(cause, number, *place)
+    number = max(len(left.model_calls), 1)
+    for cause, name in (("control", "status"), ("reply", "answer")):
+        values = getattr(left, name), getattr(right, name)
+        if values[0] != values[1]:
+            yield Divergence(cause, number, name, *values)
+
+
 def request(exchange: dict[str, Any]) -> Any:
     """Return the request in the form in which requests are compared."""
-    plain = dict(exchange["request"])
-    messages = plain.get("messages")
-    if isinstance(messages, list):
-        ids: dict[Any, str] = {}
-        plain["messages"] = [_message(message, ids) for message in messages]
-    return plain
+    return canonical_request(exchange["request"])
 
 
 def reply(exchange: dict[str, Any]) -> Any:
@@ -155,29 +182,10 @@ def reply(exchange: dict[str, Any]) -> Any:
     choice = first_choice(exchange["reply"])
     if exchange["status"] != 200 or choice is None:
         return {"status": exchange["status"], "body": exchange["reply"]}
-    message = _message(choice["message"], {})
+    message = canonical_message(choice["message"], {})
     for name in ("reasoning_content", "reasoning"):
         message.pop(name, None)
     return {"message": message, "finish_reason": choice.get("finish_reason")}
-
-
-def differences(
-    left: Any, right: Any, path: str = "$"
-) -> Iterator[tuple[str, Any, Any]]:
-    """Yield (JSON path, left value, right value) of each difference, in order."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        for key in dict.fromkeys([*left, *right]):
-            yield from differences(
-                left.get(key, ABSENT), right.get(key, ABSENT), f"{path}.{key}"
-            )
-    elif isinstance(left, list) and isinstance(right, list):
-        for index in range(max(len(left), len(right))):
-            a, b = (
-                side[index] if index < len(side) else ABSENT for side in (left, right)
-            )
-            yield from differences(a, b, f"{path}[{index}]")
-    elif left != right or isinstance(left, bool) != isinstance(right, bool):
-        yield path, left, right
 
 
 def explain(verdict: Verdict) -> str:
@@ -190,6 +198,8 @@ def explain(verdict: Verdict) -> str:
         }[verdict.verdict]
     if verdict.verdict == "inconclusive":
         return "The endpoint failed for one of the two: run it again, or replay."
+    if place.cause == "reply" and not place.path.startswith("$"):
+        return OTHER_PROMPT
     return CAUSES[place.cause]
 
 
@@ -201,60 +211,32 @@ def _server_failed(left: Run, right: Run, place: Divergence) -> bool:
 def _tool_differences(
     left: Run, right: Run, turn: int
 ) -> Iterator[tuple[str, tuple[str, Any, Any]]]:
-    """The steps of one turn side by side: whether a call was executed is control, what
-    an executed call gave back is the tool."""
+    """The steps of one turn side by side."""
     lefts, rights = (
         [(index, step) for index, step in enumerate(run.steps) if step.turn == turn]
         for run in (left, right)
     )
     for (index, a), (_, b) in zip(lefts, rights, strict=False):
-        if None in (a.ok, b.ok):  # one side's tools were not watched
-            continue
-        path = f"steps[{index}]"
-        if (a.order is None) != (b.order is None):
-            no, yes = "not executed", "executed"
-            x, y = (no if step.order is None else yes for step in (a, b))
-            yield "control", (path, x, y)
-        elif a.order is not None and (a.result, a.ok) != (b.result, b.ok):
-            yield "tool", (f"{path}.result", a.result, b.result)
-        elif a.order != b.order and not _concurrent(left, right):
+        yield from _step_differences(a, b, path := f"steps[{index}]")
+        executed = None not in (a.order, b.order)
+        if executed and a.order != b.order and not _concurrent(left, right):
             yield "control", (f"{path}.order", a.order, b.order)
+
+
+def _step_differences(
+    a: Step, b: Step, path: str
+) -> Iterator[tuple[str, tuple[str, Any, Any]]]:
+    """The same call on both sides: whether it was executed is control, what an executed
+    call gave back is the tool."""
+    if None in (a.ok, b.ok):  # one side's tools were not watched
+        return
+    if (a.order is None) != (b.order is None):
+        no, yes = "not executed", "executed"
+        x, y = (no if step.order is None else yes for step in (a, b))
+        yield "control", (path, x, y)
+    elif a.order is not None and (a.result, a.ok) != (b.result, b.ok):
+        yield "tool", (f"{path}.result", a.result, b.result)
 
 
 def _concurrent(*runs: Run) -> bool:
     return any(run.settings.get("tool_concurrency", 1) != 1 for run in runs)
-
-
-def _message(message: Any, ids: dict[Any, str]) -> Any:
-    """The message with ids numbered in order of appearance and arguments parsed."""
-    if not isinstance(message, dict):
-        return message
-    plain = dict(message)
-    if isinstance(calls := plain.get("tool_calls"), list):
-        plain["tool_calls"] = [_call(call, ids) for call in calls]
-    if "tool_call_id" in plain:
-        plain["tool_call_id"] = _number(plain["tool_call_id"], ids)
-    return plain
-
-
-def _call(call: Any, ids: dict[Any, str]) -> Any:
-    if not isinstance(call, dict):
-        return call
-    plain = {**call, "id": _number(call.get("id"), ids)}
-    if isinstance(function := plain.get("function"), dict):
-        arguments = _arguments(function.get("arguments"))
-        plain["function"] = {**function, "arguments": arguments}
-    return plain
-
-
-def _number(identifier: Any, ids: dict[Any, str]) -> str:
-    return ids.setdefault(json.dumps(identifier), f"call {len(ids) + 1}")
-
-
-def _arguments(arguments: Any) -> Any:
-    if arguments is None or arguments == "":
-        return {}
-    try:
-        return json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError:
-        return arguments

@@ -46,6 +46,17 @@ LADDER = (
         "a for-loop over a list",
         exact=True,
     ),
+    Implementation(
+        "stage4",
+        "stage4_mini_framework.agent:run_agent",
+        "the loop on the openai client alone",
+    ),
+    Implementation(
+        "stage5",
+        "stage5_text_react.agent:run_agent",
+        "the loop for models without tool calling",
+        protocol="text",
+    ),
 )
 
 STOCK = (
@@ -84,6 +95,12 @@ def find(name: str) -> Implementation:
     )
 
 
+def protocol(name: str) -> str:
+    """Return how the model of that implementation asks for tools."""
+    known = {each.name: each.protocol for each in (*LADDER, *STOCK)}
+    return known.get(name, "tool_calls")
+
+
 def load(target: str) -> Any:
     """Import "module:attribute"; ValueError says what is missing. The current folder
     is searched too, so that a user's own file is found."""
@@ -92,8 +109,10 @@ def load(target: str) -> Any:
         sys.path.insert(0, "")
     try:
         module = import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise ValueError(f"cannot import {target}: {error}") from None
+    except Exception as error:  # a user's file may do anything
+        raise ValueError(
+            f"cannot import {target}: {type(error).__name__}: {error}"
+        ) from None
     try:
         return getattr(module, attribute)
     except AttributeError:

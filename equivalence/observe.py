@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any
 
 from config import Settings
+from equivalence.grounding import mark
 from equivalence.implementations import protocol
 from equivalence.record import Run
 from equivalence.trace import Execution, answer, as_messages, status, steps, warnings
@@ -154,12 +155,13 @@ def complete(
     failure: str | None,
 ) -> None:
     """Fill the record from what was seen; `executions` None: tools not watched."""
-    run.exchanges = [_exchange_json(exchange) for exchange in exchanges]
+    run.exchanges = [exchange_json(exchange) for exchange in exchanges]
     messages = as_messages(conversation)
     run.steps = steps(run, messages, executions)
     run.status = status(run, failure, messages)
     run.answer = answer(run, messages)
     run.warnings = warnings(run)
+    mark(run)
 
 
 def one_line(error: BaseException) -> str:
@@ -199,7 +201,8 @@ def _path_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)
 
 
-def _exchange_json(exchange: Exchange) -> dict[str, Any]:
+def exchange_json(exchange: Exchange) -> dict[str, Any]:
+    """Return the exchange as it stands in a run record."""
     found = {
         "request": exchange.request,
         "reply": exchange.reply,

@@ -42,6 +42,10 @@ class Step:
     """Whether the tool did its work; None where the tools could not be watched."""
     order: int | None = None
     """Place in the order of execution, from 0; None where it was not executed."""
+    ungrounded: list[dict[str, Any]] = field(default_factory=list)
+    """The numbers of the arguments that nobody had said before, as grounding finds
+    them: number, argument, the real value, the turn it arrived in, what the answer made
+    of it."""
 
 
 @dataclass
@@ -51,6 +55,8 @@ class Run:
     implementation: str
     question: str
     repeat: int = 0
+    protocol: str = "tool_calls"
+    """How the model asks for tools: by "tool_calls", or in its "text"."""
     history: list[str] = field(default_factory=list)
     """The earlier questions of the conversation."""
     settings: dict[str, Any] = field(default_factory=dict)

@@ -8,13 +8,14 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import islice
 from typing import Any
 
 from config import Settings, make_gateway
 from equivalence.observe import observe
 from equivalence.questions import Conversation
 from equivalence.record import Run
-from gateway import OfflineModel, Upstream
+from gateway import Exchange, Gateway, OfflineModel, Upstream
 
 CLOCK = datetime(2026, 1, 5, 9, 30, tzinfo=timezone(timedelta(hours=8)))
 """What get_current_time answers under the judge, so that runs can be compared."""
@@ -28,6 +29,60 @@ class Subject:
     agent: Callable[..., Any]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Which run it is: who is asked what, after which questions, for which time."""
+
+    implementation: str
+    question: str
+    history: tuple[str, ...] = ()
+    repeat: int = 0
+
+
+class Session:
+    """Asks implementations one question after another, and keeps the conversation that
+    each has returned, for the questions that follow."""
+
+    def __init__(
+        self, settings: Settings, tools: Sequence[Callable[..., Any]], gateway: Gateway
+    ) -> None:
+        self.settings = settings
+        self.tools = tools
+        self.gateway = gateway
+        self._conversations: dict[tuple[Any, ...], list[Any]] = {}
+
+    def ask(
+        self,
+        subject: Subject,
+        asked: Asked,
+        upstream: Upstream | None = None,
+        on_exchange: Callable[[Exchange], None] | None = None,
+    ) -> Run:
+        """Return the run. ValueError where an earlier question was not asked here."""
+        key = subject.name, asked.repeat, asked.history
+        if asked.history and key not in self._conversations:
+            raise ValueError(
+                f"{subject.name} was not asked {asked.history[-1]!r}, which"
+                f" {asked.question!r} follows"
+            )
+        observed = observe(
+            subject.name,
+            subject.agent,
+            asked.question,
+            self.settings,
+            self.gateway,
+            self.tools,
+            upstream=upstream,
+            history=self._conversations.get(key, []),
+            earlier=asked.history,
+            repeat=asked.repeat,
+            on_exchange=on_exchange,
+        )
+        after = (*asked.history, asked.question)
+        self._conversations[subject.name, asked.repeat, after] = observed.conversation
+        return observed.run
+
+
 def run_all(
     subjects: Sequence[Subject],
     conversations: Sequence[Conversation],
@@ -36,39 +91,54 @@ def run_all(
     *,
     repeats: int = 1,
 ) -> Iterator[list[Run]]:
-    """Yield, for each question, the runs of all subjects; one request is under way at a
-    time, because a server may answer otherwise under load."""
-    if settings.clock is None:
-        settings = settings.model_copy(update={"clock": CLOCK})
+    """Yield, for each question, the runs of all subjects."""
+    runs = run_each(subjects, conversations, settings, tools, repeats=repeats)
+    while together := list(islice(runs, len(subjects))):
+        yield together
+
+
+def run_each(
+    subjects: Sequence[Subject],
+    conversations: Sequence[Conversation],
+    settings: Settings,
+    tools: Sequence[Callable[..., Any]],
+    *,
+    repeats: int = 1,
+    seed: int = 0,
+) -> Iterator[Run]:
+    """Yield one run after another; one request is under way at a time, because a server
+    may answer otherwise under load. The seed is the offline model's."""
+    settings = with_clock(settings)
     with make_gateway(settings) as gateway:
-        number = 0
-        for repeat in range(repeats):
-            for conversation in conversations:
-                histories: list[list[Any]] = [[] for _ in subjects]
-                for turn, question in enumerate(conversation):
-                    runs = []
-                    for place, subject in enumerate(subjects):
-                        number += 1
-                        observed = observe(
-                            subject.name,
-                            subject.agent,
-                            question,
-                            settings,
-                            gateway,
-                            tools,
-                            upstream=_upstream(settings, number),
-                            history=histories[place],
-                            earlier=conversation[:turn],
-                            repeat=repeat,
-                        )
-                        histories[place] = observed.conversation
-                        runs.append(observed.run)
-                    yield runs
+        session = Session(settings, tools, gateway)
+        plan = planned(subjects, conversations, repeats)
+        for number, (subject, asked) in enumerate(plan, seed * 1_000_000 + 1):
+            yield session.ask(subject, asked, own_upstream(settings, number))
 
 
-def _upstream(settings: Settings, number: int) -> Upstream | None:
-    """For the offline model a seed of each run's own, so that it can drift; None leaves
-    the gateway's upstream as it is."""
+def planned(
+    subjects: Sequence[Subject], conversations: Sequence[Conversation], repeats: int
+) -> Iterator[tuple[Subject, Asked]]:
+    """Yield who is asked what, in order: the subjects take turns at each question, so
+    that a server whose replies change over time treats them alike."""
+    for repeat in range(repeats):
+        for conversation in conversations:
+            for turn, question in enumerate(conversation):
+                for subject in subjects:
+                    history = tuple(conversation[:turn])
+                    yield subject, Asked(subject.name, question, history, repeat)
+
+
+def with_clock(settings: Settings) -> Settings:
+    """Return the settings with the clock that runs can be compared under."""
+    if settings.clock is not None:
+        return settings
+    return settings.model_copy(update={"clock": CLOCK})
+
+
+def own_upstream(settings: Settings, number: int) -> Upstream | None:
+    """Return for the offline model one with a seed of the run's own, so that it can
+    drift; None leaves the gateway's upstream as it is."""
     return None if settings.base_url else OfflineModel(run_seed=number)
 
 

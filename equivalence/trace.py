@@ -47,9 +47,8 @@ def steps(
     left = list(executions or ())
     unseen = None if executions is None else False
     found: list[Step] = []
-    for turn, (exchange, results) in enumerate(_turns(run, conversation), 1):
-        raw = tool_calls(exchange.get("raw_reply", exchange["reply"]))
-        calls = tool_calls(exchange["reply"])
+    turns = _text_turns if run.protocol == "text" else _turns
+    for turn, raw, calls, results in turns(run, conversation):
         done = _executed(turn, calls, left)
         for index, call in enumerate(calls):
             written = raw[index] if len(raw) == len(calls) else call
@@ -74,9 +73,10 @@ def steps(
     return sorted(found, key=lambda step: step.turn)
 
 
-def status(run: Run, failure: str | None) -> str:
+def status(run: Run, failure: str | None, conversation: Sequence[Message] = ()) -> str:
     """Return how the run ended, one of record.STATUSES. `failure` is "model_error" or
-    "failed" where the implementation raised."""
+    "failed" where the implementation raised. What a text says is told by the last
+    message that its implementation made of it."""
     if failure:
         return failure
     if not run.model_calls:
@@ -86,7 +86,8 @@ def status(run: Run, failure: str | None) -> str:
     if last["status"] != 200 or choice is None:
         return "model_error"
     message, finish = choice["message"], choice.get("finish_reason")
-    if tool_calls(last["reply"]):
+    end = conversation[-1] if conversation and run.protocol == "text" else {}
+    if tool_calls(last["reply"]) or end.get("role") in ("user", "tool"):
         spent = len(run.model_calls) >= run.settings.get("max_steps", 0)
         return "step_limit" if spent else "malformed"
     if finish == "content_filter" or message.get("refusal"):
@@ -95,7 +96,7 @@ def status(run: Run, failure: str | None) -> str:
         return "truncated"
     if not text_of(message.get("content")).strip():
         return "malformed" if finish and finish not in USUAL_ENDS else "empty"
-    return "completed"
+    return "malformed" if "unreadable" in end or finish == "error" else "completed"
 
 
 def answer(run: Run, conversation: Sequence[Message]) -> str:
@@ -159,20 +160,42 @@ def text_of(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _turns(
-    run: Run, conversation: Sequence[Message]
-) -> Iterator[tuple[dict[str, Any], list[Message]]]:
-    """Each model call with the tool messages that came of it: the end of the next
-    request, or, after the last call, of the conversation that was returned."""
+Turn = tuple[int, list[dict[str, Any]], list[dict[str, Any]], list[Message]]
+"""A model call by its number: the tool calls as the model wrote them, the same as they
+were passed on, and the tool messages that came of them."""
+
+
+def _text_turns(run: Run, conversation: Sequence[Message]) -> Iterator[Turn]:
+    """Each model call whose text became a message of the conversation. The model calls
+    before the first of these served something else, such as a summary."""
+    replies: list[tuple[Message, list[Message]]] = []
+    for message in () if run.error else conversation:
+        if message.get("role") == "user" and "unreadable" not in message:
+            replies = []
+        elif message.get("role") == "assistant":
+            replies.append((message, []))
+        elif message.get("role") == "tool" and replies:
+            replies[-1][1].append(message)
+    first = len(run.model_calls) - len(replies) + 1
+    for turn, (message, results) in enumerate(replies, first):
+        calls = tool_calls({"choices": [{"message": message}]})
+        yield turn, calls, calls, results
+
+
+def _turns(run: Run, conversation: Sequence[Message]) -> Iterator[Turn]:
+    """Each model call; its tool messages are the end of the next request, or, after the
+    last call, of the conversation that was returned."""
     calls = run.model_calls
     after = [exchange["request"].get("messages") or [] for exchange in calls[1:]]
-    for exchange, messages in zip(calls, [*after, conversation], strict=False):
+    pairs = zip(calls, [*after, conversation], strict=False)
+    for turn, (exchange, messages) in enumerate(pairs, 1):
         results: list[Message] = []
         for message in reversed(messages):
             if not isinstance(message, dict) or message.get("role") != "tool":
                 break
             results.insert(0, message)
-        yield exchange, results
+        raw = tool_calls(exchange.get("raw_reply", exchange["reply"]))
+        yield turn, raw, tool_calls(exchange["reply"]), results
 
 
 def _result_for(
@@ -243,8 +266,9 @@ def _written(arguments: Any) -> str:
     not to be executed."""
     if isinstance(arguments, str):
         parsed = _parsed(arguments)
-        passed_on = isinstance(parsed, dict) and parsed.get(INVALID_ARGUMENTS)
-        return passed_on if isinstance(passed_on, str) else arguments
+        if isinstance(parsed, dict) and parsed.keys() == {INVALID_ARGUMENTS, "reason"}:
+            return str(parsed[INVALID_ARGUMENTS])
+        return arguments
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
 
 

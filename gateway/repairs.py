@@ -25,18 +25,39 @@ REPAIRS = {
     "control_characters": "arguments held raw control characters",
     "invalid_arguments": "arguments that are not a JSON object are passed on as an"
     " error for the model, never executed",
-    "cut_off_call": "the length limit cut the call off: it is passed on as an error for"
-    " the model, never executed",
+    "cut_off_call": "the reply broke off inside the call: it is passed on as an error"
+    " for the model, never executed",
+    "finish_reason": "a vendor's own word for why the reply ended became the usual one",
     "tool_call_id": "a tool call id was missing, empty or used before",
     "think_block": "a think block was moved out of the text",
     "content_blocks": "content came as typed blocks, or as something else than text",
     "lone_surrogates": "half characters, which no request can carry, were replaced",
+    "error_shape": "an error in a form of the server's own was put into OpenAI's",
 }
 
 INVALID_ARGUMENTS = "invalid_arguments"
 """Key of arguments that must not be executed; the tool policy answers them."""
 
 DEEPEST_ARGUMENTS = 50
+LONGEST_WORDS = 300
+
+FINISH_REASONS = {
+    **dict.fromkeys(("max_tokens", "model_length"), "length"),
+    **dict.fromkeys(
+        ("safety", "recitation", "sensitive", "refusal", "blocked"), "content_filter"
+    ),
+    **dict.fromkeys(
+        ("abort", "cancelled", "insufficient_system_resource", "network_error"), "error"
+    ),
+}
+"""Vendors' own words, in small letters, for the ends that matter here."""
+
+BROKEN_OFF = {
+    "length": "the length limit cut the call off before its end",
+    "content_filter": "a filter cut the call off before its end",
+    "error": "the server broke the call off before its end",
+}
+"""The ends that leave half a reply, in words for the model."""
 
 
 class Unusable(ValueError):
@@ -49,8 +70,7 @@ def repair(raw: Any, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[s
     repairs: list[str] = []
     raw = _without_lone_surrogates(raw, repairs)
     choice = _first_choice(raw)
-    finish = choice.get("finish_reason")
-    finish = finish if isinstance(finish, str) else None
+    finish = _finish_reason(choice.get("finish_reason"), repairs)
     source = choice["message"]
     text, thinking = _split_thinking(_text(source.get("content"), repairs), repairs)
     calls = list(_structured_calls(source, repairs))
@@ -83,6 +103,25 @@ def repair(raw: Any, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[s
     return reply, list(dict.fromkeys(repairs))
 
 
+def error_words(body: Any) -> tuple[str, bool]:
+    """Return the server's own words in the body of an error, and whether they stand
+    where OpenAI has them; Ollama, FastAPI and proxies put them elsewhere."""
+    error = body.get("error") if isinstance(body, dict) else None
+    for where in (error, body):
+        words = where.get("message") if isinstance(where, dict) else None
+        if isinstance(words, str) and words:
+            return words, True
+    for words in (error, body.get("detail") if isinstance(body, dict) else None, body):
+        if words:
+            text = (
+                words
+                if isinstance(words, str)
+                else json.dumps(words, ensure_ascii=False)
+            )
+            return " ".join(text.split())[:LONGEST_WORDS], False
+    return "", False
+
+
 def _first_choice(raw: Any) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise Unusable("the reply is not a JSON object")
@@ -96,6 +135,15 @@ def _first_choice(raw: Any) -> dict[str, Any]:
     if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
         raise Unusable("the reply's first choice has no message")
     return choice
+
+
+def _finish_reason(reason: Any, repairs: list[str]) -> str | None:
+    if not isinstance(reason, str):
+        return None
+    usual = FINISH_REASONS.get(reason.lower(), reason)
+    if usual != reason:
+        repairs.append("finish_reason")
+    return usual
 
 
 def _text(content: Any, repairs: list[str]) -> str:
@@ -173,11 +221,9 @@ def _well_formed(
             repairs.append("tool_call_shape")
             name = "unnamed"
         written = call["function"].get("arguments")
-        if finish == "length" and position == len(calls):
+        if finish in BROKEN_OFF and position == len(calls):
             repairs.append("cut_off_call")
-            arguments = _not_to_be_executed(
-                written, "the length limit cut the call off before its end"
-            )
+            arguments = _not_to_be_executed(written, BROKEN_OFF[finish])
         else:
             arguments = _arguments(written, repairs)
         result.append(

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import uvicorn
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gateway.repairs import Unusable, repair
+from gateway.repairs import Unusable, error_words, repair
 from gateway.streaming import merge_stream, to_stream
 from gateway.upstreams import Reply, Upstream, dump, error_reply
 
@@ -35,6 +35,8 @@ class Exchange:
     """How often the client had tried this request before."""
     raw_reply: Any = None
     """What the upstream answered: a JSON value, or text where it was none."""
+    raw_status: int | None = None
+    """The status with which it did."""
     reply: Any = None
     """What the implementation got: the repaired reply, or the error body."""
     status: int | None = None
@@ -173,37 +175,16 @@ class Gateway:
             came = await run.upstream.answer(
                 self._with_reasoning(name, request), http.headers.get("authorization")
             )
-            read = self._read if self.repair else _read_raw
-            sent = read(came, exchange)
+            sent = take_in(came, exchange, repaired=self.repair)
         except Exception as error:  # a bug on this side must not pass for the model's
             words = f"the gateway itself failed, {type(error).__name__}: {error}"
-            sent = _read_raw(error_reply(500, words, retry=False), exchange)
-        exchange.status = sent.status
+            failure = error_reply(500, words, retry=False)
+            sent = take_in(failure, exchange, repaired=False)
         exchange.ms = round((time.perf_counter() - started) * 1000, 1)
         self._keep_reasoning(name, exchange.reply)
         if run.on_exchange:
             run.on_exchange(exchange)
         return _respond(sent)
-
-    def _read(self, came: Reply, exchange: Exchange) -> Reply:
-        """Fill the exchange from what came; return the repaired reply to send on."""
-        sent = _read_raw(came, exchange)
-        if came.status >= 300 or came.cut:
-            return sent
-        try:
-            if isinstance(exchange.raw_reply, str):
-                start = " ".join(exchange.raw_reply.split())[:200]
-                raise Unusable(f"the reply is not JSON: {start!r}")
-            whole, exchange.repairs = repair(exchange.raw_reply, exchange.request)
-        except Unusable as problem:
-            message = f"the model's server answered {came.status}, but {problem}"
-            sent = error_reply(502, message, retry=False)
-            exchange.reply = json.loads(sent.body)
-            return sent
-        exchange.reply = whole
-        if exchange.request.get("stream") is True:
-            return Reply(200, to_stream(whole, exchange.request), "text/event-stream")
-        return Reply(200, dump(whole))
 
     def _with_reasoning(self, run: str, request: dict[str, Any]) -> dict[str, Any]:
         """The request as it goes upstream: where a server wants a model's reasoning
@@ -236,14 +217,54 @@ def _reasoning_key(run: str, message: Any) -> str:
     return f"{run}/{first.get('id')}" if isinstance(first, dict) else ""
 
 
-def _read_raw(came: Reply, exchange: Exchange) -> Reply:
-    """Fill the exchange from what came, as it came."""
+def take_in(came: Reply, exchange: Exchange, *, repaired: bool) -> Reply:
+    """Fill the exchange from what came; return what is sent on."""
+    sent = _repaired(came, exchange) if repaired else _as_it_came(came, exchange)
+    exchange.status = sent.status
+    return sent
+
+
+def _repaired(came: Reply, exchange: Exchange) -> Reply:
+    sent = _as_it_came(came, exchange)
+    if came.cut:
+        return sent
+    if came.status >= 300:
+        return _in_usual_shape(came, exchange)
+    try:
+        if isinstance(exchange.raw_reply, str):
+            start = " ".join(exchange.raw_reply.split())[:200]
+            raise Unusable(f"the reply is not JSON: {start!r}")
+        whole, exchange.repairs = repair(exchange.raw_reply, exchange.request)
+    except Unusable as problem:
+        message = f"the model's server answered {came.status}, but {problem}"
+        sent = error_reply(502, message, retry=False)
+        exchange.reply = json.loads(sent.body)
+        return sent
+    exchange.reply = whole
+    if exchange.request.get("stream") is True:
+        return Reply(200, to_stream(whole, exchange.request), "text/event-stream")
+    return Reply(200, dump(whole))
+
+
+def _in_usual_shape(came: Reply, exchange: Exchange) -> Reply:
+    """An error with its words where OpenAI has them and clients look for them."""
+    words, usual = error_words(exchange.raw_reply)
+    if usual or not words:
+        return came
+    exchange.repairs = ["error_shape"]
+    sent = error_reply(came.status, words)
+    exchange.reply = json.loads(sent.body)
+    return replace(sent, headers=came.headers)
+
+
+def _as_it_came(came: Reply, exchange: Exchange) -> Reply:
     text = came.body.decode("utf-8", "replace")
     try:
         streamed = came.content_type == "text/event-stream"
         exchange.raw_reply = merge_stream(text) if streamed else json.loads(text)
     except (ValueError, RecursionError):
         exchange.raw_reply = text
+    exchange.raw_status = came.status
     exchange.reply = exchange.raw_reply
     return came
 
@@ -257,7 +278,7 @@ def _respond(reply: Reply) -> Response:
 
 
 class _CutResponse(Response):
-    """A reply that breaks in the middle: half the promised bytes, then a closed line."""
+    """A reply that breaks off: half the promised bytes, then a closed line."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send(

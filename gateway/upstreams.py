@@ -81,7 +81,7 @@ class OfflineModel:
         return _as_asked(request, completion(message, request.get("model")))
 
     async def models(self) -> Reply:
-        return _model_list("offline")
+        return model_list("offline")
 
     async def close(self) -> None:
         pass
@@ -133,7 +133,7 @@ class Script:
         return _scripted(item, request)
 
     async def models(self) -> Reply:
-        return _model_list("script")
+        return model_list("script")
 
     async def close(self) -> None:
         pass
@@ -198,10 +198,12 @@ class HttpUpstream:
                 504, f"no reply from {self.base_url} within {self.timeout:g} s"
             )
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return error_reply(502, f"cannot reach {self.base_url}: {error}")
+            reason = getattr(error, "strerror", None) or error
+            return error_reply(502, f"cannot reach {self.base_url}: {reason}")
 
 
-def _model_list(name: str) -> Reply:
+def model_list(name: str) -> Reply:
+    """Return the answer to GET /models of an upstream with one model."""
     return Reply(
         200, dump({"object": "list", "data": [{"id": name, "object": "model"}]})
     )

@@ -51,7 +51,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     graph = build_graph(chat_model(settings), by_name(tools), settings)
     messages = [*history, HumanMessage(question)]
     limits = {
-        "recursion_limit": 2 * settings.max_steps,  # a step is two nodes
+        "recursion_limit": 2 * settings.max_steps,  # the model and its tools
         "max_concurrency": settings.tool_concurrency,
     }
     try:

@@ -68,7 +68,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
         model = model.bind_tools([tool(function) for function in tools.values()])
     graph = build_graph(model, tools, settings)
     messages = [*history, HumanMessage(question)]
-    limit = {"recursion_limit": 2 * settings.max_steps}  # a step is two nodes
+    limit = {"recursion_limit": 2 * settings.max_steps}  # the model and its tools
     try:
         for state in graph.stream({"messages": messages}, limit, stream_mode="values"):
             messages = state["messages"]

@@ -10,13 +10,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway import offline, offline_language
+from gateway import offline
 from tools import TOOLS, clock
 
 NOW = datetime(2025, 3, 5, 9, 30, tzinfo=timezone(timedelta(hours=8)))
@@ -150,7 +151,7 @@ Weather in Oslo and Beijing | get_weather(Oslo) & get_weather(Beijing) | Oslo: E
 亚特兰蒂斯和北京的天气 | get_weather(亚特兰蒂斯) & get_weather(北京) | Error ; 25 °C
 What's the weather in Beijing, Shanghai and Tokyo? | get_weather(Beijing) & get_weather(Shanghai) & get_weather(Tokyo) | 25 °C ; 28 °C ; 21 °C
 Which is warmer, Beijing or Shanghai? | get_weather(Beijing) & get_weather(Shanghai) | Shanghai is warmer: 28 °C
-北京、上海、广州哪个最热？ | get_weather(北京) & get_weather(上海) & get_weather(广州) | 广州最暖和 ; 31 °C
+北京、上海、广州哪个最热？ | get_weather(北京) & get_weather(上海) & get_weather(广州) | 广州最热 ; 31 °C
 Which is coldest, Beijing, Harbin or Tokyo? | get_weather(Beijing) & get_weather(Harbin) & get_weather(Tokyo) | Harbin is the coldest: -6 °C
 纽约和旧金山哪个更冷 | get_weather(纽约) & get_weather(旧金山) | 旧金山更冷 ; 17 °C
 Is it warmer in London than in Paris? | get_weather(London) & get_weather(Paris) | Paris is warmer
@@ -163,8 +164,8 @@ average temperature of Beijing and Shanghai | get_weather(Beijing) => get_weathe
 北京、上海和广州的平均气温是多少？ | get_weather(北京) => get_weather(上海) => get_weather(广州) => calculate((25 + 28 + 31) / 3) | 28 °C
 Average temperature of Beijing and Shanghai in Fahrenheit | get_weather(Beijing) => get_weather(Shanghai) => calculate((25 + 28) / 2) => unit_convert(26.5, celsius, fahrenheit) | 79.7 °F
 东京和伦敦的温度加起来是多少 | get_weather(东京) => get_weather(伦敦) => calculate(21 + 15) | 36 °C
-新加坡和广州哪个更热，热多少？ | get_weather(新加坡) => get_weather(广州) => calculate(32 - 31) | 新加坡更暖和 ; 相差 1 °C
-Is it hotter in Singapore or Guangzhou, and by how much? | get_weather(Singapore) => get_weather(Guangzhou) => calculate(32 - 31) | Singapore is warmer ; 1 °C
+新加坡和广州哪个更热，热多少？ | get_weather(新加坡) => get_weather(广州) => calculate(32 - 31) | 新加坡更热 ; 相差 1 °C
+Is it hotter in Singapore or Guangzhou, and by how much? | get_weather(Singapore) => get_weather(Guangzhou) => calculate(32 - 31) | Singapore is hotter ; 1 °C
 Weather in London and New York in Fahrenheit | get_weather(London) => get_weather(New York) => unit_convert(15, celsius, fahrenheit) => unit_convert(20, celsius, fahrenheit) | 59 °F ; 68 °F
 Tell me the time, the weather in London and the price of Nvidia. | get_current_time() & get_weather(London) & get_stock_price(Nvidia) | 09:30 ; 15 °C ; 121.4 USD
 Beijing's temperature in Fahrenheit | get_weather(Beijing) => unit_convert(25, celsius, fahrenheit) | 25 °C ; 77 °F
@@ -219,6 +220,24 @@ how many feet is 1.8 m | unit_convert(1.8, m, foot) | 5.90551 feet
 零下5摄氏度是多少华氏度 | unit_convert(-5, celsius, fahrenheit) | 23 °F
 -40 °F in Celsius | unit_convert(-40, fahrenheit, celsius) | -40 °C
 10 km in kg | unit_convert(10, km, kg) | measure different things
+1609.344 m in miles | unit_convert(1609.344, m, mile) | = 1 mile.
+1 mile in km | unit_convert(1, mile, km) | 1 mile = 1.60934 km
+value of 1 Tencent share | get_stock_price(Tencent) => calculate(1 * 385.6) | 1 share of Tencent ; is worth
+Which is cooler, Beijing or Tokyo? | get_weather(Beijing) & get_weather(Tokyo) | Tokyo is cooler
+Which has the lower price, Apple or Tesla stock? | get_stock_price(Apple) & get_stock_price(Tesla) | Tesla is lower
+Is Beijing hotter than Shanghai, and is Apple more expensive than Tesla? | get_weather(Beijing) & get_weather(Shanghai) & get_stock_price(Apple) & get_stock_price(Tesla) | Shanghai is hotter ; Apple is more expensive
+腾讯和苹果哪个更贵 | get_stock_price(腾讯) & get_stock_price(苹果) | 货币不同
+北京天气怎么样，上海和广州哪个更热 | get_weather(北京) & get_weather(上海) & get_weather(广州) | 北京现在 25 °C ; 广州更热
+北京和火星哪个更热 | get_weather(北京) & get_weather(火星) | 没有得到火星的天气
+I have 100 Tencent shares and 500 Alibaba shares. Which holding is worth more? | get_stock_price(Tencent) => get_stock_price(Alibaba) => calculate(100 * 385.6) => calculate(500 * 82.35) | Alibaba is worth more: 41,175 HKD, against Tencent 38,560 HKD
+100 股腾讯和 500 股阿里巴巴哪个更值钱 | get_stock_price(腾讯) => get_stock_price(阿里巴巴) => calculate(100 * 385.6) => calculate(500 * 82.35) | 阿里巴巴更值钱
+2024-01-15 是星期几 | | 只能告诉你当前的日期
+What day of the week was 2024-01-15? | | only tell the current date
+What day is it tomorrow? | | only tell the current date
+What time is it in Tokyo? | | only know the local time
+time in Tokyo | | only know the local time
+What time is it in Madrid? | | only know the local time
+东京现在几点 | | 只知道本地时间
 """  # noqa: E501
 
 
@@ -270,7 +289,7 @@ Weather in Beijing || And Shanghai? | get_weather(Shanghai) | 28 °C
 北京天气 || 火星呢？ | get_weather(火星) | Error
 北京的气温是多少华氏度 || 那上海呢？ | get_weather(上海) => unit_convert(28, celsius, fahrenheit) | 82.4 °F
 北京天气 || 那上海呢？ || 哪个更暖和？ | | 上海更暖和
-北京天气 || 比上海热吗？ | get_weather(上海) | 上海更暖和
+北京天气 || 比上海热吗？ | get_weather(上海) | 上海更热
 What's 17 * 23? || double that | calculate(391 * 2) | 782
 What's 17 * 23? || double that || plus 10 | calculate(782 + 10) | 792
 持有 100 股腾讯市值多少 || 再乘以 2 | calculate(38560 * 2) | 77,120 HKD
@@ -414,6 +433,50 @@ def test_without_tools_it_answers_in_text(extra: dict[str, Any]) -> None:
     assert "没有提供 get_weather" in message["content"]
 
 
+PLACE = {"type": "object", "properties": {"place": {"type": "string"}}}
+OTHER = {"type": "object", "properties": {"lat": {"type": "number"}}}
+
+
+def weather_tool(parameters: dict[str, Any]) -> dict[str, Any]:
+    offered = schema("get_weather")
+    offered["function"]["parameters"] = parameters
+    return offered
+
+
+@pytest.mark.parametrize("required", [{}, {"required": ["place"]}])
+def test_a_parameter_of_another_name_is_read_from_the_schema(
+    required: dict[str, Any],
+) -> None:
+    request = {
+        "messages": [{"role": "user", "content": "Beijing weather"}],
+        "tools": [weather_tool({**PLACE, **required})],
+    }
+    message = offline.reply(request)
+    (call,) = message["tool_calls"]
+    assert json.loads(call["function"]["arguments"]) == {"place": "Beijing"}
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "Beijing: 9 °C"}
+    request["messages"] += [message, result]
+    assert "9 °C" in offline.reply(request)["content"]
+
+
+def test_a_parameter_of_another_name_in_a_text_prompt() -> None:
+    listed = json.dumps(weather_tool(PLACE)["function"], ensure_ascii=False)
+    system = {"role": "system", "content": f"{listed}\nAction Input: …"}
+    question = {"role": "user", "content": "Beijing weather"}
+    text = offline.reply({"messages": [system, question]})["content"]
+    assert text.endswith('Action Input: {"place": "Beijing"}')
+
+
+def test_a_tool_with_other_parameters_is_not_called() -> None:
+    request = {
+        "messages": [{"role": "user", "content": "Beijing weather"}],
+        "tools": [weather_tool(OTHER)],
+    }
+    message = offline.reply(request)
+    assert "get_weather is not one I know" in message["content"]
+    assert "tool_calls" not in message
+
+
 def test_a_result_that_never_comes_back_ends_in_an_answer() -> None:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "北京天气"}]
     for _ in range(6):
@@ -502,10 +565,8 @@ def test_long_questions_are_quick() -> None:
 
 
 def test_only_the_standard_library_is_imported() -> None:
-    for module in (offline, offline_language):
-        nodes = ast.walk(ast.parse(inspect.getsource(module)))
-        froms = {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)}
-        roots = {
-            name.split(".")[0] for name in froms if not name.startswith("gateway.")
-        }
+    for file in Path(offline.__file__).parent.glob("*.py"):
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        froms = [n for n in nodes if isinstance(n, ast.ImportFrom) and not n.level]
+        roots = {(n.module or "").split(".")[0] for n in froms}
         assert roots <= sys.stdlib_module_names

@@ -6,40 +6,58 @@ what is right, and its requests with those of the first implementation, byte for
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from itertools import zip_longest
 from typing import Any
 
 import pytest
 
-from config import load_settings, make_gateway
+from config import load_settings
 from equivalence.compare import compare
 from equivalence.implementations import LADDER, Implementation, load
-from equivalence.observe import Observed, observe
-from equivalence.record import Run, Step
-from equivalence.run import CLOCK
-from equivalence.scenario_tools import SCENARIO_TOOLS
+from equivalence.observe import observe
+from equivalence.play import Played, Player
+from equivalence.record import Step
 from equivalence.scenarios import Scenario, read_scenarios
 from equivalence.trace import as_messages, text_of
 from gateway import Gateway, Script
-from tools import TOOLS
-
-TEXT_REACT = ("stage5",)  # has no tool calls, so a reply with one means nothing to it
-OTHER_CLIENT = ("stage4",)  # the same JSON, but not LangChain's bytes
 
 SCENARIOS = read_scenarios()
-CALLERS = [i for i in LADDER if i.name not in TEXT_REACT]
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+CALLERS = [each for each in LADDER if each.protocol != "text"]
 
-EXCEPTIONS: dict[tuple[str, str], str] = {}
+EXCEPTIONS: dict[tuple[str, str], str] = {
+    **{
+        ("raw_name_of_the_assistant", name): "create_react_agent alone, which is the"
+        " first, takes the server's name off the message"
+        for name in ("successor", "stage2", "stage3")
+    },
+    **{
+        (name, "stage4"): "it reads replies itself, and what langchain's client fails"
+        " on or drops without repairs it answers"
+        for name in (
+            "raw_malformed_arguments",
+            "raw_malformed_then_a_question_on_that_history",
+            "raw_arguments_as_an_object",
+            "raw_id_null",
+            "raw_choices_empty",
+            "raw_page_with_200",
+        )
+    },
+}
+if version("langchain") >= "1.5":
+    EXCEPTIONS["raw_malformed_then_a_question_on_that_history", "successor"] = (
+        "create_agent itself puts a tool message behind a call that did not parse"
+    )
 """(scenario, implementation) that cannot be equal, each with the reason."""
 
 ELSEWHERE = {
     "R16": "two tools of one name: construction of each implementation",
     "R58": "noise of a server: the judge",
-    "R82 R83": "thousands, per cent: arithmetic",
     "R89 R90 R91 R92 R93 R96 R98 R99": "text ReAct: stage 5",
     "R100 R101 R104": "the comparison",
     "R105 R106 R107 R110": "endpoint, key and proxy: configuration",
@@ -63,104 +81,26 @@ EXPECTATIONS = {
 }
 
 
-@dataclass
-class Played:
-    """What one implementation did with one scenario."""
-
-    turns: list[Observed]
-    """One for each question."""
-    script: Script
-
-    @property
-    def last(self) -> Run:
-        return self.turns[-1].run
-
-    @property
-    def bodies(self) -> list[bytes]:
-        return [exchange.body for turn in self.turns for exchange in turn.exchanges]
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        return [e.request for turn in self.turns for e in turn.exchanges]
-
-    @property
-    def steps(self) -> list[Step]:
-        return [step for turn in self.turns for step in turn.run.steps]
-
-    @property
-    def repairs(self) -> list[str]:
-        return [r for t in self.turns for e in t.exchanges for r in e.repairs]
-
-    @property
-    def tool_messages(self) -> list[str]:
-        """From the conversation; from the wire where none was returned."""
-        messages = as_messages(self.turns[-1].conversation)
-        if self.last.error:
-            messages = self.requests[-1]["messages"]
-        return [text_of(m["content"]) for m in messages if m["role"] == "tool"]
-
-
-@dataclass
-class Player:
-    """Plays scenarios, each once a session for each implementation."""
-
-    gateways: dict[tuple[bool, bool], Gateway] = field(default_factory=dict)
-    played: dict[tuple[str, str], Played] = field(default_factory=dict)
-    open: ExitStack = field(default_factory=ExitStack)
-
-    def play(self, scenario: Scenario, implementation: Implementation) -> Played:
-        key = scenario.name, implementation.name
-        if key not in self.played:
-            self.played[key] = self._play(scenario, implementation)
-        return self.played[key]
-
-    def _play(self, scenario: Scenario, implementation: Implementation) -> Played:
-        settings = load_settings(
-            **{"retries": 0, "clock": CLOCK, **scenario.settings},
-            repair=not scenario.raw,
-            _env_file="",
-        )
-        way = settings.repair, settings.echo_reasoning
-        if way not in self.gateways:
-            self.gateways[way] = self.open.enter_context(make_gateway(settings))
-        tools = TOOLS
-        if scenario.tools is not None:
-            tools = tuple(SCENARIO_TOOLS[name] for name in scenario.tools)
-        played = Played([], scenario.script())
-        for number, question in enumerate(scenario.questions):
-            observed = observe(
-                implementation.name,
-                load(implementation.target),
-                question,
-                settings,
-                self.gateways[way],
-                tools,
-                upstream=played.script,
-                history=played.turns[-1].conversation if played.turns else [],
-                earlier=scenario.questions[:number],
-            )
-            played.turns.append(observed)
-        return played
+Play = Callable[[str, Implementation], Played]
 
 
 @pytest.fixture(scope="session")
-def player() -> Iterator[Player]:
-    player = Player()
-    with player.open:
-        yield player
+def play() -> Iterator[Play]:
+    """Plays a scenario once a session for each implementation."""
+    with Player() as player:
+        yield functools.cache(lambda name, each: player.play(BY_NAME[name], each))
 
 
 @pytest.mark.parametrize("implementation", CALLERS, ids=lambda i: i.name)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_scenario(
-    scenario: Scenario, implementation: Implementation, player: Player
+    scenario: Scenario, implementation: Implementation, play: Play
 ) -> None:
-    played = player.play(scenario, implementation)
-    first = player.play(scenario, CALLERS[0])
-    same_client = implementation.name not in OTHER_CLIENT
+    played = play(scenario.name, implementation)
+    first = play(scenario.name, CALLERS[0])
     found = [
         *unmet(scenario, played),
-        *differences(first, played, same_bytes=same_client),
+        *differences(first, played, same_bytes=implementation.exact),
     ]
     reason = EXCEPTIONS.get((scenario.name, implementation.name))
     if reason:
@@ -171,23 +111,21 @@ def test_scenario(
 
 def unmet(scenario: Scenario, played: Played) -> Iterator[str]:
     """Yield each way in which the outcome is not what is right."""
-    expect, run = scenario.expect, played.last
-    told = played.tool_messages
-    executed = [step.order for step in run.steps if step.order is not None]
-    steps = [
-        [s.tool, s.arguments, "not run" if s.order is None and s.ok is False else s.ok]
-        for s in played.steps
-    ]
+    expect, run = scenario.expect, played.runs[-1]
+    exchanges = [exchange for turn in played.turns for exchange in turn.exchanges]
+    requests = [exchange.request for exchange in exchanges]
+    messages = requests[-1]["messages"]
+    told = tool_messages(played, messages)
     is_equal = {
         "status": run.status,
         "answer": run.answer,
-        "requests": len(played.requests),
-        "steps": steps,
+        "requests": len(requests),
+        "steps": [as_expected(step) for each in played.runs for step in each.steps],
         "told": told,
-        "repairs": played.repairs,
+        "repairs": [name for exchange in exchanges for name in exchange.repairs],
         "echoed": [
             call["function"]["arguments"]
-            for message in played.requests[-1]["messages"]
+            for message in messages
             for call in message.get("tool_calls") or ()
         ],
     }
@@ -206,25 +144,38 @@ def unmet(scenario: Scenario, played: Played) -> Iterator[str]:
             yield f"warnings: {part!r} is not in {run.warnings}"
     if (expect.get("error") or "\0") not in (run.error or "\0"):
         yield f"error: {expect.get('error')!r} is not in {run.error!r}"
-    requests = [as_json(request) for request in played.requests]
     for part in expect.get("sent", ()):
-        if part not in requests[-1]:
-            yield f"sent: {part!r} is not in {requests[-1]}"
+        if part not in as_json(requests[-1]):
+            yield f"sent: {part!r} is not in {as_json(messages)}"
     for part in expect.get("not_sent", ()):
-        if any(part in request for request in requests):
-            yield f"not_sent: {part!r} is in {requests}"
+        if any(part in as_json(request) for request in requests):
+            yield f"not_sent: {part!r} is sent"
     said = [*told, run.answer, run.error or ""]
     for part in expect.get("not_said", ()):
         if any(part in text for text in said):
             yield f"not_said: {part!r} is in {said}"
     for refusal in played.script.refusals:
-        if not run.error or expect.get("error", "\0") not in refusal:
+        if refusal not in (run.error or ""):
             yield f"the strict server refused: {refusal}"
-    concurrent = scenario.settings.get("tool_concurrency", 1) > 1
-    if executed != list(range(len(executed))) and not concurrent:
-        yield f"executed out of order: {executed}"
+    if scenario.settings.get("tool_concurrency", 1) == 1:
+        executed = [step.order for step in run.steps if step.order is not None]
+        if executed != list(range(len(executed))):
+            yield f"executed out of order: {executed}"
     if not scenario.raw:
-        yield from out_of_order(played.requests[-1]["messages"])
+        yield from out_of_order(messages)
+
+
+def as_expected(step: Step) -> list[Any]:
+    """The step as a scenario writes it."""
+    not_run = step.order is None and step.ok is False
+    return [step.tool, step.arguments, "not run" if not_run else step.ok]
+
+
+def tool_messages(played: Played, sent: list[dict[str, Any]]) -> list[str]:
+    """From the conversation; from the wire where none was returned."""
+    last = played.turns[-1]
+    messages = sent if last.run.error else as_messages(last.conversation)
+    return [text_of(m["content"]) for m in messages if m["role"] == "tool"]
 
 
 def out_of_order(messages: list[dict[str, Any]]) -> Iterator[str]:
@@ -241,12 +192,16 @@ def out_of_order(messages: list[dict[str, Any]]) -> Iterator[str]:
 def differences(first: Played, other: Played, *, same_bytes: bool) -> Iterator[str]:
     """Yield each way in which two implementations differ."""
     if same_bytes and first.bodies != other.bodies:
-        yield f"bytes: {first.bodies}\n  other: {other.bodies}"
-    for left, right in zip(first.turns, other.turns, strict=True):
-        if divergence := compare(left.run, right.run):
+        pairs = zip_longest(first.bodies, other.bodies, fillvalue=b"")
+        left, right = next((a, b) for a, b in pairs if a != b)
+        places = zip_longest(left, right)
+        start = max(next(i for i, (a, b) in enumerate(places) if a != b) - 40, 0)
+        yield f"bytes: {left[start:][:120]!r} and {right[start:][:120]!r}"
+    for left, right in zip(first.runs, other.runs, strict=True):
+        if divergence := compare(left, right):
             yield f"judge: {divergence}"
-        if left.run.error != right.run.error:
-            yield f"errors: {left.run.error!r} and {right.run.error!r}"
+        if left.error != right.error:
+            yield f"errors: {left.error!r} and {right.error!r}"
 
 
 def as_json(value: Any) -> str:
@@ -287,23 +242,17 @@ def test_exceptions_name_scenarios_and_implementations() -> None:
 @pytest.mark.parametrize("implementation", CALLERS, ids=lambda i: i.name)
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_in_a_tool_passes(
-    interrupt: type[BaseException], implementation: Implementation, player: Player
+    interrupt: type[BaseException], implementation: Implementation
 ) -> None:
     def stop() -> str:
         """Stop."""
         raise interrupt
 
-    settings = load_settings(_env_file="")
-    with make_gateway(settings) as gateway, pytest.raises(interrupt):
-        observe(
-            implementation.name,
-            load(implementation.target),
-            "go",
-            settings,
-            gateway,
-            [stop],
-            upstream=Script([{"message": {"tool_calls": [call_of("stop")]}}]),
-        )
+    agent = load(implementation.target)
+    settings = load_settings()
+    script = Script([{"message": {"tool_calls": [call_of("stop")]}}])
+    with Gateway(script) as gateway, pytest.raises(interrupt):
+        observe(implementation.name, agent, "go", settings, gateway, [stop])
 
 
 def call_of(name: str) -> dict[str, Any]:

@@ -1,0 +1,139 @@
+"""Record runs on a cassette: from the endpoint what is not there yet."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.progress import track
+
+from config import Settings, make_gateway
+from equivalence import show
+from equivalence.cassette_file import Recorder, cassette_path, make_header
+from equivalence.compare import judge
+from equivalence.questions import Conversation
+from equivalence.record import Run
+from equivalence.run import (
+    Session,
+    Subject,
+    own_upstream,
+    planned,
+    with_clock,
+)
+from equivalence.trial import DEMO_TOOLS, trial
+from gateway import Cassette, RecordedExchange, Upstream
+from gateway.upstreams import Reply
+
+FAILURES = 3
+"""So many runs in a row that the endpoint failed end the recording."""
+
+
+class EndpointFailed(OSError):
+    """The endpoint failed several runs in a row."""
+
+
+def record_command(arguments: argparse.Namespace) -> int:
+    """Record what the arguments ask for; return the exit code."""
+    asked = trial(arguments)
+    path = cassette_path(arguments.out)
+    recording = record_all(
+        path,
+        asked.subjects,
+        asked.conversations,
+        asked.settings,
+        asked.tools,
+        tools_name=arguments.tools or DEMO_TOOLS,
+        repeats=asked.repeats,
+        note=arguments.note,
+    )
+    runs = list(
+        track(
+            recording,
+            "recording",
+            total=asked.runs,
+            console=show.console(sys.stderr),
+            transient=True,
+        )
+    )
+    ends = Counter(run.status for run in runs)
+    out = show.console(sys.stderr if arguments.json else sys.stdout)
+    out.print(f"{len(runs)} runs in {path}: ", end="")
+    out.print(", ".join(f"{count} {status}" for status, count in ends.most_common()))
+    out.print(f"replay: python -m equivalence replay {path}")
+    if arguments.json:
+        size = len(asked.subjects)
+        together = [runs[at : at + size] for at in range(0, len(runs), size)]
+        verdicts = [judge(each[0], run) for each in together for run in each[1:]]
+        document = {
+            "runs": [run.to_json() for run in runs],
+            "verdicts": [verdict.to_json() for verdict in verdicts],
+        }
+        print(json.dumps(document, ensure_ascii=False))
+    return 3 if ends["model_error"] else 0
+
+
+def record_all(
+    path: Path,
+    subjects: Sequence[Subject],
+    conversations: Sequence[Conversation],
+    settings: Settings,
+    tools: Sequence[Callable[..., Any]],
+    *,
+    tools_name: str = "tools:TOOLS",
+    repeats: int = 1,
+    note: str = "",
+) -> Iterator[Run]:
+    """Yield the runs, recorded: those that the cassette at `path` has already come from
+    it, the others from the endpoint. ValueError where the cassette was recorded under
+    other conditions; EndpointFailed where going on makes no sense."""
+    settings = with_clock(settings)
+    failed = 0
+    header = make_header(settings, tools_name, note)
+    with Recorder(path, header) as recorder, make_gateway(settings) as gateway:
+        session = Session(settings, tools, gateway)
+        plan = planned(subjects, conversations, repeats)
+        for number, (subject, asked) in enumerate(plan, 1):
+            recorded = recorder.recording.runs.get(asked)
+            if recorded and recorded.run.status != "model_error":
+                # Played again, because questions that follow need its conversation.
+                session.ask(subject, asked, Cassette(recorded.exchanges))
+                yield recorded.run
+                continue
+            endpoint = own_upstream(settings, number) or gateway.upstream
+            upstream = Resumed(recorder.begin(asked), endpoint)
+            run = session.ask(subject, asked, upstream, recorder.exchange)
+            recorder.end(run)
+            yield run
+            failed = failed + 1 if run.status == "model_error" else 0
+            if failed == FAILURES:
+                raise EndpointFailed(
+                    f"the endpoint failed {failed} runs in a row, the last one with:"
+                    f" {run.error}. What was recorded is kept; the same command goes on"
+                    " from here"
+                )
+
+
+class Resumed:
+    """Answers from what an interrupted run had got already, as long as the requests are
+    the same, and then from the endpoint."""
+
+    def __init__(self, got: Sequence[RecordedExchange], beyond: Upstream) -> None:
+        self.got = Cassette(got)
+        self.beyond = beyond
+
+    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
+        if reply := self.got.next_reply(request):
+            return reply
+        self.got = Cassette()
+        return await self.beyond.answer(request, authorization)
+
+    async def models(self) -> Reply:
+        return await self.beyond.models()
+
+    async def close(self) -> None:
+        await self.beyond.close()

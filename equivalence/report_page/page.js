@@ -1,0 +1,55 @@
+"use strict";
+// The page is whole without this: it opens what a link points into, opens and closes
+// the details of a question at once, and copies JSON.
+
+function reveal(id) {
+  const target = id && document.getElementById(id);
+  if (!target) return;
+  const question = target.closest(".question");
+  const all = question && question.querySelector('.pick[value="all"]');
+  for (let box = target; box; box = box.parentElement) {
+    if (box.tagName === "DETAILS") box.open = true;
+  }
+  if (all && !target.checkVisibility()) all.checked = true;
+  target.scrollIntoView();
+}
+
+function jsonOf(pane) {
+  const copy = pane.cloneNode(true);
+  for (const line of copy.querySelectorAll(".absent")) line.remove();
+  for (const fold of copy.querySelectorAll("[data-tools]")) {
+    const tools = document.querySelector(`#${fold.dataset.tools} .json`);
+    fold.textContent = tools ? tools.textContent.trim() : "[]";
+  }
+  return copy.textContent;
+}
+
+async function copy(button) {
+  const pane = button.closest("details").querySelector(".json");
+  try {
+    await navigator.clipboard.writeText(jsonOf(pane));
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(pane);
+    button.textContent = "Selected: copy with Ctrl+C";
+  }
+  setTimeout(() => (button.textContent = "Copy"), 2000);
+}
+
+function openAll(button) {
+  const opened = button.getAttribute("aria-pressed") !== "true";
+  for (const box of button.closest(".question").querySelectorAll("td details.wire")) {
+    box.open = opened;
+  }
+  button.setAttribute("aria-pressed", String(opened));
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button?.matches(".copy")) copy(button);
+  if (button?.matches(".open-all")) openAll(button);
+  const link = event.target.closest('a[href^="#"]');
+  if (link) setTimeout(() => reveal(link.hash.slice(1)));
+});
+for (const button of document.querySelectorAll("button[hidden]")) button.hidden = false;
+if (location.hash) reveal(location.hash.slice(1));

@@ -1,0 +1,5 @@
+import sys
+
+from chat import main
+
+sys.exit(main("stage4"))

@@ -1,0 +1,662 @@
+"""The demo tools, and the one policy by which every implementation runs a tool."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import inspect
+import itertools
+import json
+import re
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from config import Settings
+from equivalence.implementations import LADDER, load
+from gateway import Gateway
+from tools import (
+    STOCKS,
+    TOOLS,
+    WEATHER,
+    ToolError,
+    by_name,
+    calculate,
+    clock,
+    get_current_time,
+    get_stock_price,
+    get_weather,
+    map_calls,
+    run_tool,
+    unit_convert,
+)
+
+SETTINGS = Settings(_env_file=None)
+NOON = datetime(2024, 2, 29, 12, 0, tzinfo=timezone(timedelta(hours=8)))
+
+implementations = pytest.mark.parametrize(
+    "implementation", LADDER, ids=[entry.name for entry in LADDER]
+)
+
+
+def run(tool: Callable[..., Any], arguments: Any = None, **changes: Any) -> Any:
+    settings = SETTINGS.model_copy(update=changes)
+    return run_tool(tool.__name__, arguments or {}, by_name([tool]), settings)
+
+
+# ------------------------------------------------------------------ the demo tools
+
+
+@pytest.mark.parametrize(
+    ("city", "report"),
+    [
+        ("北京", "北京 Beijing: 25 °C, 晴 sunny, humidity 40 %, wind 12 km/h"),
+        ("北京市", "北京 Beijing: 25 °C, 晴 sunny, humidity 40 %, wind 12 km/h"),
+        ("Beijing", "北京 Beijing: 25 °C, 晴 sunny, humidity 40 %, wind 12 km/h"),
+        (" beijing ", "北京 Beijing: 25 °C, 晴 sunny, humidity 40 %, wind 12 km/h"),
+        ("北京 Beijing", "北京 Beijing: 25 °C, 晴 sunny, humidity 40 %, wind 12 km/h"),
+        ("上海", "上海 Shanghai: 28 °C, 多云 cloudy, humidity 65 %, wind 15 km/h"),
+        (
+            "Harbin",
+            "哈尔滨 Harbin: -6 °C, 小雪 light snow, humidity 60 %, wind 18 km/h",
+        ),
+    ],
+)
+def test_weather(city: str, report: str) -> None:
+    assert get_weather(city) == report
+
+
+@pytest.mark.parametrize(
+    ("symbol", "price"),
+    [
+        ("腾讯", "腾讯 Tencent 0700.HK: 385.6 HKD (+1.2 % today)"),
+        ("TENCENT", "腾讯 Tencent 0700.HK: 385.6 HKD (+1.2 % today)"),
+        (" 0700.hk", "腾讯 Tencent 0700.HK: 385.6 HKD (+1.2 % today)"),
+        ("阿里巴巴", "阿里巴巴 Alibaba 9988.HK: 82.35 HKD (-0.8 % today)"),
+        ("aapl", "苹果 Apple AAPL: 189.84 USD (+0.6 % today)"),
+        ("贵州茅台", "贵州茅台 Moutai 600519.SS: 1688.0 CNY (+0.3 % today)"),
+    ],
+)
+def test_price(symbol: str, price: str) -> None:
+    assert get_stock_price(symbol) == price
+
+
+@pytest.mark.parametrize(
+    ("value", "from_unit", "to_unit", "text"),
+    [
+        (18, "celsius", "fahrenheit", "18 celsius = 64.4 fahrenheit"),
+        (64.4, "fahrenheit", "celsius", "64.4 fahrenheit = 18 celsius"),
+        (-40, "celsius", "fahrenheit", "-40 celsius = -40 fahrenheit"),
+        (0, "fahrenheit", "celsius", "0 fahrenheit = -17.7778 celsius"),
+        (1, "mile", "km", "1 mile = 1.60934 km"),
+        (5, "km", "mile", "5 km = 3.10686 mile"),
+        (6, "foot", "m", "6 foot = 1.8288 m"),
+        (1.8288, "m", "foot", "1.8288 m = 6 foot"),
+        (2, "kg", "lb", "2 kg = 4.40925 lb"),
+        (1, "lb", "g", "1 lb = 453.592 g"),
+        (7.5, "kg", "kg", "7.5 kg = 7.5 kg"),
+    ],
+)
+def test_conversion(value: float, from_unit: Any, to_unit: Any, text: str) -> None:
+    assert unit_convert(value, from_unit, to_unit) == text
+
+
+def test_a_conversion_and_back_gives_the_same_value() -> None:
+    kinds = [("km", "m", "mile", "foot"), ("kg", "g", "lb"), ("celsius", "fahrenheit")]
+    pairs = [pair for kind in kinds for pair in itertools.permutations(kind, 2)]
+    for unit, other in pairs:
+        there = unit_convert(12, unit, other)
+        back = unit_convert(float(there.split()[-2]), other, unit)
+        assert float(back.split()[-2]) == pytest.approx(12, rel=1e-4), (unit, other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("km", "kg"), ("celsius", "m")])
+def test_units_of_two_quantities_are_refused(one: Any, other: Any) -> None:
+    for pair in ((one, other), (other, one)):
+        told = unit_convert(1, *pair)
+        assert isinstance(told, ToolError)
+        assert all(unit in told for unit in pair)
+
+
+@pytest.mark.parametrize(
+    ("tool", "table"), [(get_weather, WEATHER), (get_stock_price, STOCKS)]
+)
+@pytest.mark.parametrize("name", ["亚特兰蒂斯", "Atlantis", "", "  ", "京"])
+def test_an_unknown_name_gets_the_known_ones(
+    tool: Callable[..., str], table: dict[tuple[str, ...], Any], name: str
+) -> None:
+    told = tool(name)
+    assert isinstance(told, ToolError)
+    assert told.startswith("Error: ")
+    assert repr(name) in told
+    for names in table:
+        assert " ".join(names) in told
+
+
+@pytest.mark.parametrize(
+    ("tool", "table"), [(get_weather, WEATHER), (get_stock_price, STOCKS)]
+)
+def test_each_name_in_the_table_is_found(
+    tool: Callable[..., str], table: dict[tuple[str, ...], Any]
+) -> None:
+    for names in table:
+        for name in names:
+            assert tool(name).startswith(" ".join(names) + ": ")
+
+
+@pytest.mark.parametrize(
+    ("tool", "table", "label"),
+    [(get_weather, WEATHER, "cities"), (get_stock_price, STOCKS, "companies")],
+)
+def test_the_docstring_lists_the_table(
+    tool: Callable[..., str], table: dict[tuple[str, ...], Any], label: str
+) -> None:
+    text = " ".join((tool.__doc__ or "").split())
+    listed = re.search(rf"Known {label}: (.*)\.$", text)
+    assert listed, text
+    assert listed[1] == ", ".join(" ".join(names) for names in table)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
+def test_the_docstring_is_the_same_bytes_on_every_python(tool: Any) -> None:
+    assert tool.__doc__ == inspect.cleandoc(tool.__doc__)
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("1/0", "The expression has a division by zero."),
+        ("5//0", "The expression has a division by zero."),
+        ("5%0", "The expression has a division by zero."),
+        ("0**-1", "The expression has a division by zero."),
+        ("", "The expression is empty."),
+        ("   ", "The expression is empty."),
+        ("9**9**9", "A number on the way is beyond 1.7e308."),
+        ("(1+2", "The expression is incomplete or malformed, check operators and "),
+        ("LCM(2, 5)", "Only numbers such as 1,234.5 or 1e6, brackets and "),
+        ("128乘以6的结果是768", "Only numbers such as 1,234.5 or 1e6, brackets and "),
+        ("__import__('os').system('id')", "Only numbers such as 1,234.5 or 1e6, "),
+        ("1+" * 300 + "1", "The expression is longer than 500 characters."),
+    ],
+)
+def test_calculate_says_why_and_shows_a_correct_example(
+    expression: str, reason: str
+) -> None:
+    told = calculate(expression)
+    assert isinstance(told, ToolError)
+    assert told.startswith(f"Error: {reason}")
+    assert told.endswith('A correct example: "(25 + 15) * 8 / 4".')
+    assert len(told) < 250
+    assert run(calculate, {"expression": expression}) == (told, False)
+    assert calculate("(25 + 15) * 8 / 4") == "80.0"
+
+
+# ----------------------------------------------------------------------- the clock
+
+
+def test_the_clock_is_fixed_by_a_setting() -> None:
+    told = run(get_current_time, clock=NOON)
+    assert told == ("2024-02-29 12:00:00 (Thursday, UTC+0800)", True)
+
+
+def test_the_fixed_clock_ends_with_the_call() -> None:
+    run(get_current_time, clock=NOON)
+    assert clock.get() is None
+    started = datetime.now().astimezone().replace(microsecond=0)
+    told = run(get_current_time).content
+    moment, day, zone = re.fullmatch(r"(.*) \((\w+), UTC(.*)\)", told).groups()
+    said = datetime.strptime(moment + zone, "%Y-%m-%d %H:%M:%S%z")
+    assert started <= said <= datetime.now().astimezone()
+    assert day == said.strftime("%A")
+
+
+def test_the_clock_ends_with_a_call_that_fails() -> None:
+    def fail() -> str:
+        assert clock.get() == NOON
+        raise ValueError("no")
+
+    assert "ValueError: no" in run(fail, clock=NOON).content
+    assert clock.get() is None
+
+
+# ---------------------------------------------------------------------- the policy
+
+
+def test_a_call_that_works() -> None:
+    assert run(get_weather, {"city": "北京"}) == (get_weather("北京"), True)
+
+
+def choose(colour: Literal["red", "green"], count: int = 1, note: str | None = None):
+    """Choose a colour."""
+    return [colour, count, note]
+
+
+CORRECT = "Correct this and call it again."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "content"),
+    [
+        # missing, misnamed, null, of a wrong type, one of many
+        (
+            get_weather,
+            {},
+            f"Error: get_weather was not run: city: Field required. {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"location": "北京"},
+            f"Error: get_weather was not run: city: Field required. {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"city": None},
+            "Error: get_weather was not run: city: Input should be a valid string."
+            f" {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"city": ["北京"]},
+            "Error: get_weather was not run: city: Input should be a valid string."
+            f" {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"city": 123},
+            "Error: get_weather was not run: city: Input should be a valid string."
+            f" {CORRECT}",
+        ),
+        (
+            choose,
+            {"colour": "blue", "count": "many"},
+            "Error: choose was not run: colour: Input should be 'red' or 'green';"
+            " count: Input should be a valid integer, unable to parse string as an"
+            f" integer. {CORRECT}",
+        ),
+        # what the gateway passes on and nobody may execute
+        (
+            get_weather,
+            {"invalid_arguments": '{"city"', "reason": "its arguments are not JSON"},
+            "Error: get_weather was not run: its arguments are not JSON."
+            " Call it again.",
+        ),
+        (
+            get_weather,
+            {"city": "北京", "invalid_arguments": "", "reason": "it was cut off"},
+            "Error: get_weather was not run: it was cut off. Call it again.",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_not_run(
+    tool: Callable[..., Any], arguments: dict[str, Any], content: str
+) -> None:
+    ran = []
+
+    @functools.wraps(tool)
+    def watched(**given: Any) -> Any:
+        ran.append(given)
+        return tool(**given)
+
+    assert run(watched, arguments) == (content, False)
+    assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "content"),
+    [
+        (get_weather, {"city": "北京", "flag": True}, get_weather("北京")),
+        (get_current_time, {"zone": 1}, "2024-02-29 12:00:00 (Thursday, UTC+0800)"),
+        (
+            unit_convert,
+            {"value": "18", "from_unit": "celsius", "to_unit": "fahrenheit"},
+            "18 celsius = 64.4 fahrenheit",
+        ),
+        (choose, {"colour": "red"}, '["red", 1, null]'),
+        (choose, {"colour": "red", "count": "2"}, '["red", 2, null]'),
+        (choose, {"colour": "red", "count": 2.0, "note": "好"}, '["red", 2, "好"]'),
+    ],
+)
+def test_what_can_be_understood_is_run(
+    tool: Callable[..., Any], arguments: dict[str, Any], content: str
+) -> None:
+    assert run(tool, arguments, clock=NOON) == (content, True)
+
+
+@pytest.mark.parametrize("name", ["search_web", "", "Get_Weather", "__import__"])
+def test_an_unknown_tool_is_told_the_known_ones_in_order(name: str) -> None:
+    told = run_tool(name, {"q": 1}, by_name(TOOLS), SETTINGS)
+    assert told == (
+        f"Error: there is no tool named {name!r}. Tools: get_weather,"
+        " get_current_time, calculate, get_stock_price, unit_convert.",
+        False,
+    )
+
+
+ERRORS = [
+    ValueError("boom"),
+    KeyError("boom"),
+    ZeroDivisionError("boom"),
+    TimeoutError("boom"),
+    RecursionError("boom"),
+    MemoryError("boom"),
+    StopIteration("boom"),
+    AssertionError("boom"),
+    LookupError("boom \ud83d"),
+    ExceptionGroup("boom", [ValueError("inner")]),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_exception_becomes_a_text_without_traceback(error: Exception) -> None:
+    def fail() -> str:
+        raise error
+
+    told = run(fail)
+    assert told.ok is False
+    assert told.content.startswith(f"Error: fail failed with {type(error).__name__}: ")
+    assert "boom" in told.content
+    for furniture in ("Traceback", "line ", Path(__file__).name, str(Path.cwd())):
+        assert furniture not in told.content
+    told.content.encode("utf-8")
+
+
+def test_a_deep_recursion_becomes_a_text() -> None:
+    def recurse() -> str:
+        return recurse()
+
+    assert "RecursionError" in run(recurse).content
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_ends_the_program_passes(stop: type[BaseException]) -> None:
+    def fail() -> str:
+        raise stop
+
+    with pytest.raises(stop):
+        run(fail, clock=NOON)
+    assert clock.get() is None
+
+
+class Opaque:
+    def __str__(self) -> str:
+        return "Opaque"
+
+
+@pytest.mark.parametrize(
+    ("result", "content"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (3, "3"),
+        (100.0, "100.0"),
+        (float("inf"), "Infinity"),
+        ([1, "二"], '[1, "二"]'),
+        ({"城市": "北京", "ok": True}, '{"城市": "北京", "ok": true}'),
+        ({1: {2: 3}}, '{"1": {"2": 3}}'),
+        ((1, 2), "[1, 2]"),
+        ({7}, "[7]"),
+        ([], "[]"),
+        (b"\xe5\x8c\x97", '"北"'),
+        (NOON, '"2024-02-29T12:00:00+08:00"'),
+        (Opaque(), '"Opaque"'),
+        ("", ""),
+        ("a\nb", "a\nb"),
+        ("half \ud83d of one", "half ? of one"),
+        ({"half": "\udcff"}, '{"half": "?"}'),
+    ],
+    ids=repr,
+)
+def test_a_result_that_is_no_text_becomes_readable_json(
+    result: Any, content: str
+) -> None:
+    def give() -> Any:
+        return result
+
+    assert run(give) == (content, True)
+
+
+@pytest.mark.parametrize("kind", ["circular", "bad bytes"])
+def test_a_result_that_nobody_can_write_down_is_an_error(kind: str) -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+
+    def give() -> Any:
+        return circle if kind == "circular" else b"\xff\xfe"
+
+    told = run(give)
+    assert told.ok is False
+    assert told.content.startswith("Error: give failed with ")
+
+
+def test_an_error_text_of_the_tool_is_no_success() -> None:
+    def look() -> str:
+        return ToolError("Error: not there.")
+
+    assert run(look) == ("Error: not there.", False)
+
+
+@pytest.mark.parametrize("character", ["长", "e", "😀", "\u0301"])
+def test_a_long_result_is_cut_between_characters_with_a_note(character: str) -> None:
+    def give() -> str:
+        return character * 200_000
+
+    told = run(give)
+    assert told.ok
+    assert told.content == (
+        character * 8000 + "\n[cut: the first 8000 of 200000 characters]"
+    )
+
+
+def test_a_result_at_the_limit_is_not_cut() -> None:
+    def give() -> str:
+        return "x" * 50
+
+    assert run(give, tool_result_limit=50).content == "x" * 50
+    assert run(give, tool_result_limit=49).content.startswith("x" * 49 + "\n[cut: ")
+
+
+def test_a_long_json_result_and_a_long_error_are_cut_too() -> None:
+    def give() -> list[str]:
+        return ["长" * 500]
+
+    def fail() -> str:
+        raise ValueError("长" * 500)
+
+    cut = run(give, tool_result_limit=100)
+    assert cut == ('["' + "长" * 98 + "\n[cut: the first 100 of 504 characters]", True)
+    told = run(fail, tool_result_limit=100)
+    assert len(told.content) < 160
+    assert told.content.endswith(" characters]")
+    assert told.ok is False
+
+
+# ------------------------------------------------------- names, order, concurrency
+
+
+def test_tools_by_name_keep_their_order() -> None:
+    assert list(by_name(TOOLS)) == [tool.__name__ for tool in TOOLS]
+    assert list(by_name(reversed(TOOLS))) == [t.__name__ for t in reversed(TOOLS)]
+    assert by_name([]) == {}
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    def twin(a: int) -> int:
+        return a
+
+    one = twin
+
+    def twin(b: int) -> int:
+        return b
+
+    with pytest.raises(ValueError, match="two tools are named 'twin'"):
+        by_name([get_weather, one, twin])
+
+
+def test_an_async_tool_is_refused_however_it_is_wrapped() -> None:
+    async def later() -> str:
+        return "later"
+
+    @functools.wraps(later)
+    def wrapped() -> Any:
+        return later()
+
+    for tool in (later, wrapped):
+        with pytest.raises(ValueError, match="'later' is async"):
+            by_name([tool])
+
+
+@implementations
+def test_two_tools_of_one_name_end_before_any_request(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    log = gateway.open_run(f"twins-{implementation.name}")
+    settings = offline_settings.model_copy(
+        update={"gateway_url": gateway.url(log.name)}
+    )
+    agent = load(implementation.target)
+    with pytest.raises(ValueError, match="calculate"):
+        agent("1+1", settings=settings, tools=[calculate, get_weather, calculate])
+    assert log.exchanges == []
+    agent("1+1", settings=settings, tools=[calculate, get_weather])
+    assert log.exchanges
+
+
+@implementations
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_passes_through_the_agent(
+    implementation: Any,
+    stop: type[BaseException],
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    def calculate(expression: str) -> str:
+        """Evaluate ONE arithmetic expression exactly."""
+        raise stop
+
+    settings = offline_settings.model_copy(update={"gateway_url": gateway.url()})
+    with pytest.raises(stop):
+        load(implementation.target)("1 + 1", settings=settings, tools=[calculate])
+
+
+def test_results_come_in_call_order_whichever_ends_first() -> None:
+    ended: list[int] = []
+    turns = [threading.Event() for _ in range(4)]
+    turns[3].set()
+
+    def work(number: int) -> int:  # each waits for the one after it
+        assert turns[number].wait(10)
+        ended.append(number)
+        if number:
+            turns[number - 1].set()
+        return number * 10
+
+    assert map_calls(work, [0, 1, 2, 3], 4) == [0, 10, 20, 30]
+    assert ended == [3, 2, 1, 0]
+
+
+def test_one_at_a_time_is_in_order_and_in_this_thread() -> None:
+    ran: list[tuple[int, int]] = []
+
+    def work(number: int) -> None:
+        ran.append((number, threading.get_ident()))
+
+    map_calls(work, [2, 0, 1], 1)
+    assert ran == [(number, threading.get_ident()) for number in (2, 0, 1)]
+
+
+def test_never_more_at_a_time_than_allowed() -> None:
+    lock, running, most = threading.Lock(), 0, 0
+    pairs = threading.Barrier(2)
+
+    def work(number: int) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        pairs.wait(10)  # breaks if two never run together
+        with lock:
+            running -= 1
+
+    map_calls(work, range(6), 2)
+    assert most == 2
+
+
+def test_each_concurrent_call_has_the_context_of_the_caller() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("outer")
+    both = threading.Barrier(2)
+
+    def work(name: str) -> str:
+        seen = variable.get()
+        variable.set(name)
+        both.wait(10)
+        return f"{seen}, then {variable.get()}"
+
+    assert map_calls(work, ["a", "b"], 2) == ["outer, then a", "outer, then b"]
+    assert variable.get() == "outer"
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_what_ends_the_program_passes_through_map_calls(concurrency: int) -> None:
+    def work(number: int) -> int:
+        if number == 1:
+            raise KeyboardInterrupt
+        return number
+
+    with pytest.raises(KeyboardInterrupt):
+        map_calls(work, [0, 1, 2], concurrency)
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_map_calls_of_nothing_is_nothing(concurrency: int) -> None:
+    assert map_calls(str, [], concurrency) == []
+
+
+THREE = "北京、上海和广州的天气"
+
+
+@implementations
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_calls_of_one_turn_run_as_the_setting_says(
+    implementation: Any,
+    concurrency: int,
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    ran: list[str] = []
+    together = threading.Barrier(concurrency)
+
+    @functools.wraps(get_weather)
+    def watched(city: str) -> str:
+        together.wait(10)
+        ran.append(city)
+        return get_weather(city)
+
+    log = gateway.open_run(f"three-{implementation.name}")
+    settings = offline_settings.model_copy(
+        update={
+            "gateway_url": gateway.url(log.name),
+            "tool_concurrency": concurrency,
+        }
+    )
+    if concurrency > 1 and _calls_a_turn(implementation, settings, log) < 3:
+        pytest.skip("its model asks for one call a turn")
+    log = gateway.open_run(log.name)
+    load(implementation.target)(THREE, settings=settings, tools=[watched])
+    if concurrency == 1:
+        assert ran == ["北京", "上海", "广州"]
+    assert sorted(ran) == sorted(["北京", "上海", "广州"])
+    sent = json.dumps(log.exchanges[-1].request, ensure_ascii=False)
+    results = [sent.rindex(get_weather(city)) for city in ("北京", "上海", "广州")]
+    assert results == sorted(results)  # in call order, each once
+
+
+def _calls_a_turn(implementation: Any, settings: Settings, log: Any) -> int:
+    plain = settings.model_copy(update={"tool_concurrency": 1})
+    load(implementation.target)(THREE, settings=plain, tools=[get_weather])
+    message = log.exchanges[0].reply["choices"][0]["message"]
+    return len(message.get("tool_calls") or ())
