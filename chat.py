@@ -15,6 +15,7 @@ from rich.text import Text
 
 from config import ConfigurationError, load_settings, make_gateway
 from equivalence import show
+from equivalence.grounding import Said, note, said_before
 from equivalence.hints import hint
 from equivalence.implementations import find, load
 from equivalence.observe import observe
@@ -81,9 +82,15 @@ class TracePrinter:
         self.write = write
         self.turn = 0
         self.asked = False
+        self.said: Said | None = None
+        self.results: list[str] = []
 
     def exchange(self, exchange: Exchange) -> None:
         """Print what the model asked for in this reply."""
+        self.said = self.said or said_before(exchange.request)
+        for result in self.results:
+            self.said.learn(result)
+        self.results = []
         if exchange.attempt:
             self.write(Text(f"  (attempt {exchange.attempt + 1})", "dim"))
         else:
@@ -103,9 +110,12 @@ class TracePrinter:
             self._call(execution.tool, arguments)
         sign = "→" if execution.ok else "✗"
         self.write(Text(f"        {sign} {show.short(execution.result or '')}"))
+        self.results.append(execution.result or "")
 
     def _call(self, tool: str, arguments: str) -> None:
         self.write(Text(f"turn {self.turn}  {tool}({arguments})", "cyan"))
+        for number in self.said.missing(arguments) if self.said else ():
+            self.write(Text(f"        {show.ungrounded(number.text)}", "yellow"))
 
     def end(self, run: Run) -> None:
         """Print the calls that were not run, and the answer or what came instead."""
@@ -116,6 +126,8 @@ class TracePrinter:
         self.write(
             Text(show.ending(run), "bold" if run.status == "completed" else "red")
         )
+        for found in (each for step in run.steps for each in step.ungrounded):
+            self.write(Text(note(found), "yellow"))
         if advice := hint(run.error) or _ADVICE.get(run.status):
             self.write(Text(advice, "yellow"))
 

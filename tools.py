@@ -184,7 +184,7 @@ def _list(table: Mapping[Names, Any]) -> str:
 
 INVALID_ARGUMENTS = "invalid_arguments"
 """Key by which the gateway passes on arguments that must not be executed: the text as
-the model wrote it; beside it, under "reason", why."""
+the model wrote it; beside it, under "reason" and alone with it, why."""
 
 
 class ToolOutcome(NamedTuple):
@@ -218,10 +218,8 @@ def run_tool(
     """
     if name not in tools:
         return _refused(f"there is no tool named {name!r}. Tools: {', '.join(tools)}.")
-    if INVALID_ARGUMENTS in arguments:
-        return _refused(
-            f"{name} was not run: {arguments.get('reason')}. Call it again."
-        )
+    if arguments.keys() == {INVALID_ARGUMENTS, "reason"}:
+        return _refused(f"{name} was not run: {arguments['reason']}. Call it again.")
     tool = tools[name]
     try:
         accepted = _accept(tool, arguments)
@@ -300,7 +298,10 @@ def _as_text(result: Any) -> str:
         return _encodable(result)
     from pydantic_core import to_jsonable_python
 
-    plain = to_jsonable_python(result, fallback=str, inf_nan_mode="constants")
+    try:
+        plain = to_jsonable_python(result, fallback=str, inf_nan_mode="constants")
+    except ValueError:  # bytes that are no text, a list that holds itself
+        return _encodable(str(result))
     return _encodable(json.dumps(plain, ensure_ascii=False))
 
 

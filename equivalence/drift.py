@@ -42,8 +42,8 @@ LOOKS = 2
 
 
 def strategy(run: Run) -> str:
-    """Return what the run did, a line a turn: the calls of one turn joined by " + ", and
-    how it ended where that is not an answer."""
+    """Return what the run did, a line a turn: the calls of one turn joined by " + ",
+    and how it ended where that is not an answer."""
     return _told(run, lambda step: show.call(_normal(step)))
 
 

@@ -102,19 +102,17 @@ def choose(
     return f"{count} {colour} {note}"
 
 
-SCENARIO_TOOLS: dict[str, Callable[..., Any]] = {
-    tool.__name__: tool
-    for tool in (
-        *TOOLS,
-        add,
-        boom,
-        divide_by_zero,
-        look_up_key,
-        time_out,
-        recurse,
-        give,
-        nap,
-        alone,
-        choose,
-    )
-}
+_ALL: tuple[Callable[..., Any], ...] = (
+    *TOOLS,
+    add,
+    boom,
+    divide_by_zero,
+    look_up_key,
+    time_out,
+    recurse,
+    give,
+    nap,
+    alone,
+    choose,
+)
+SCENARIO_TOOLS = {tool.__name__: tool for tool in _ALL}

@@ -4,7 +4,7 @@ They are data, in scenarios/mechanism/*.yaml; each file is a list of scenarios:
 
     - name: unknown_tool                     # one word, unique
       why: The model invents a tool.         # one line
-      seen: R14                              # where: a report, or the matrix
+      seen: R14 matrix                       # where; "like R14": the same kind
       questions: [go]                        # default; several are a conversation
       tools: [get_weather, boom]             # default: the demo tools
       settings: {max_steps: 3}               # default: none

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import IO, TYPE_CHECKING, Any
 
@@ -64,10 +64,20 @@ def turns(run: Run) -> list[str]:
     for number, _ in enumerate(run.model_calls, 1):
         asked = [step for step in run.steps if step.turn == number]
         if asked:
-            found.append(
-                "\n".join(f"{call(s)}\n  {mark(s)} {short(s.result)}" for s in asked)
-            )
+            found.append("\n".join(line for step in asked for line in _lines(step)))
     return [*found, ending(run)]
+
+
+def _lines(step: Step) -> Iterator[str]:
+    yield call(step)
+    for number in step.ungrounded:
+        yield f"  {ungrounded(number['number'])}"
+    yield f"  {mark(step)} {short(step.result)}"
+
+
+def ungrounded(number: str) -> str:
+    """Return the mark beside a call with a number that nobody had said."""
+    return f"! {number} is from nowhere"
 
 
 def mark(step: Step) -> str:

@@ -18,14 +18,14 @@ Call = dict[str, Any]
 # it; the markers of Mistral and Llama, which nothing ends
 _TAGGED = re.compile(
     r"<(tool_call|tools|function_call)>(?P<tag>.*?)(?:</\1>|\Z)"
-    r"|(?P<xml><function=[^>\s]+>.*?(?:</function>|\Z))"
+    r"|(?P<xml><function=[^<>\s]+>.*?(?:</function>|\Z))"
     r"|(?:\[TOOL_CALLS\]|<\|python_tag\|>)(?P<rest>.*)\Z",
     re.DOTALL,
 )
 _FENCED = re.compile(r"\A```[\w-]*[ \t]*\n?(.*?)\n?[ \t]*```\Z", re.DOTALL)
 _OPEN_FENCE = re.compile(r"```[\w-]*\s*\Z")
-_XML = re.compile(r"<function=([^>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
-_XML_PARAMETER = re.compile(r"<parameter=([^>\s]+)>(.*?)</parameter>", re.DOTALL)
+_XML = re.compile(r"<function=([^<>\s]+)>(.*?)(?:</function>|\Z)", re.DOTALL)
+_XML_PARAMETER = re.compile(r"<parameter=([^<>\s]+)>(.*?)</parameter>", re.DOTALL)
 _NAME = re.compile(r'"name"\s*:\s*"([^"]+)"')
 
 

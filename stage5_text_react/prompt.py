@@ -24,14 +24,15 @@ FORMAT = """
 Tools, one JSON Schema a line:
 {tools}
 
-Reply with exactly one action, then stop and wait for its observation:
-Thought: what you need next
-Action: the name of one tool
-Action Input: its arguments as one JSON object
+Each reply has one of two forms. To use one of these tools, write this and stop; you get
+its result as an observation:
+Thought: <what is still missing>
+Action: <the tool's name>
+Action Input: <its arguments as one JSON object>
 
-Or, once you know enough, with the answer:
-Thought: why you know enough
-Final Answer: the answer
+As soon as the observations answer the question, write this instead:
+Thought: <what the observations say>
+Final Answer: <the answer to the question>
 """
 
 

@@ -286,7 +286,7 @@ CORRECT = "Correct this and call it again."
         ),
         (
             get_weather,
-            {"city": "北京", "invalid_arguments": "", "reason": "it was cut off"},
+            {"invalid_arguments": "", "reason": "it was cut off"},
             "Error: get_weather was not run: it was cut off. Call it again.",
         ),
     ],
@@ -419,17 +419,21 @@ def test_a_result_that_is_no_text_becomes_readable_json(
     assert run(give) == (content, True)
 
 
-@pytest.mark.parametrize("kind", ["circular", "bad bytes"])
-def test_a_result_that_nobody_can_write_down_is_an_error(kind: str) -> None:
+def test_a_result_that_json_cannot_hold_is_given_as_python_shows_it() -> None:
     circle: list[Any] = []
     circle.append(circle)
 
-    def give() -> Any:
-        return circle if kind == "circular" else b"\xff\xfe"
+    def give(kind: str) -> Any:
+        return circle if kind == "circle" else b"\xff\xfe"
 
-    told = run(give)
-    assert told.ok is False
-    assert told.content.startswith("Error: give failed with ")
+    assert run(give, {"kind": "circle"}) == ("[[...]]", True)
+    assert run(give, {"kind": "bytes"}) == (r"b'\xff\xfe'", True)
+
+
+def test_a_model_that_writes_the_marker_itself_is_taken_at_its_word() -> None:
+    marker = {"invalid_arguments": "x", "reason": "y"}
+    outcome = run(get_weather, {"city": "北京", **marker})
+    assert outcome.ok
 
 
 def test_an_error_text_of_the_tool_is_no_success() -> None:

@@ -1,0 +1,24 @@
+"""Stage 3 with two lines the other way round: the tool results come into the list
+before the message that asked for them, as pseudo-code often has it."""
+
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+
+from config import chat_model, load_settings
+from stage3_pure_loop.agent import call_model, run_tools, wants_tools
+from tools import TOOLS, by_name
+
+
+def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
+    settings = settings or load_settings()
+    tools = by_name(tools)
+    model = chat_model(settings).bind_tools([tool(f) for f in tools.values()])
+    messages = [*history, HumanMessage(question)]
+    for _ in range(settings.max_steps):
+        reply = call_model(model, messages)
+        if wants_tools(reply):
+            messages.extend(run_tools(reply, tools, settings))
+        messages.append(reply)
+        if not wants_tools(reply):
+            break
+    return messages

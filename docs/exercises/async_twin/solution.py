@@ -1,0 +1,63 @@
+"""Exercise 3c, a solution: one event loop for the whole process, in a thread.
+
+The connections that the HTTP client keeps open belong to the loop they were made in.
+"""
+
+import asyncio
+import threading
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import tool
+
+from config import SYSTEM_PROMPT, chat_model, load_settings
+from tools import TOOLS, by_name, map_calls, run_tool
+
+LOOP = asyncio.new_event_loop()
+threading.Thread(target=LOOP.run_forever, daemon=True).start()
+
+
+async def call_model(model, messages) -> AIMessage:
+    """Return the model's reply to the conversation, the system message in front."""
+    return await model.ainvoke([SystemMessage(SYSTEM_PROMPT), *messages])
+
+
+def wants_tools(reply) -> bool:
+    """Tell whether the reply asks for tools; otherwise it is the answer."""
+    return bool(reply.tool_calls)
+
+
+def run_tools(reply, tools, settings) -> list[ToolMessage]:
+    """Return the result of each tool call of the reply, in call order."""
+
+    def run(call):
+        content, ok = run_tool(call["name"], call["args"], tools, settings)
+        return ToolMessage(
+            content,
+            name=call["name"],
+            tool_call_id=call["id"],
+            status="success" if ok else "error",
+        )
+
+    return map_calls(run, reply.tool_calls, settings.tool_concurrency)
+
+
+def run_agent(question, **more) -> list:
+    """Answer the question; return the conversation, the history included."""
+    return asyncio.run_coroutine_threadsafe(arun_agent(question, **more), LOOP).result()
+
+
+async def arun_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
+    """The same for callers that are async themselves."""
+    settings = settings or load_settings()
+    tools = by_name(tools)
+    model = chat_model(settings)
+    if tools:
+        model = model.bind_tools([tool(function) for function in tools.values()])
+    messages = [*history, HumanMessage(question)]
+    for _ in range(settings.max_steps):
+        reply = await call_model(model, messages)
+        messages.append(reply)
+        if not wants_tools(reply):
+            break
+        messages.extend(await asyncio.to_thread(run_tools, reply, tools, settings))
+    return messages
