@@ -37,8 +37,6 @@ HIDDEN = (".env", ".git", ".venv", ".venv-articles")
 REMOVED = ("LLM_", "OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "PYTHON")
 """Beginnings of the variables that a page's commands do not see."""
 
-sys.path.insert(0, str(ROOT))
-
 
 # ------------------------------------------------------------------ commands
 
@@ -159,7 +157,8 @@ def code(path: str, *symbols: str, language: str = "python") -> None:
         first, last = place(path, symbol)
         parts.append("\n".join(lines[first - 1 : last]))
         places.append(link(path, symbol))
-    text = "\n\n\n".join(parts) if symbols else "\n".join(lines)
+    apart = "\n\n\n" if any("\n    " in part for part in parts) else "\n"
+    text = apart.join(parts) if symbols else "\n".join(lines)
     _fence(language, text.splitlines())
     cog.outl()
     cog.outl(f"from {', '.join(places) or link(path)}")
@@ -216,14 +215,22 @@ def place(path: str, symbol: str) -> tuple[int, int]:
     """Return the first and last line of a symbol, "Class.method" for one in a class;
     ValueError: there is none."""
     body: Sequence[Any] = ast.parse("\n".join(_lines(path))).body
-    found: Any = None
+    found, last = None, 0
     for part in symbol.split("."):
-        found = next((node for node in body if part in _names(node)), None)
-        if found is None:
+        index = next((i for i, node in enumerate(body) if part in _names(node)), None)
+        if index is None:
             raise ValueError(f"{path} has no {symbol}")
+        found, after = body[index], body[index + 1 : index + 2]
+        last = found.end_lineno or 0
+        if not hasattr(found, "body") and after and _is_text(after[0]):
+            last = after[0].end_lineno or 0  # what is said of a constant
         body = getattr(found, "body", ())
     decorators = getattr(found, "decorator_list", [])
-    return min([found.lineno, *(d.lineno for d in decorators)]), found.end_lineno
+    return min([found.lineno, *(d.lineno for d in decorators)]), last
+
+
+def _is_text(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _names(node: Any) -> Iterator[str]:
@@ -280,7 +287,7 @@ def library_lines(module: str, function: str = "") -> int:
 def _count(text: str) -> int:
     silent = set()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        if _is_text(node):
             silent |= set(range(node.lineno, (node.end_lineno or 0) + 1))
     return sum(
         bool(line.strip()) and not line.strip().startswith("#") and number not in silent
@@ -370,6 +377,12 @@ def value(text: Any, limit: int = 60) -> str:
     return f"`{plain.replace('`', chr(39)).replace('|', '¦')}`" if plain else "nothing"
 
 
+def _importable() -> None:
+    """Let the project's modules be imported; cog resets the path with each page."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+
+
 def meanings(path: str, name: str, head: Sequence[str]) -> None:
     """Write a table {word: meaning} of the code as a table of the page."""
     found = _constant(path, name)
@@ -391,6 +404,7 @@ def _constant(path: str, name: str) -> Any:
 
 def settings() -> None:
     """Write the settings as a table, from config.Settings."""
+    _importable()
     from config import Settings
 
     text = "\n".join(_lines("config.py"))
@@ -400,9 +414,7 @@ def settings() -> None:
     notes = {
         node.target.id: after.value.value
         for node, after in itertools.pairwise(body)
-        if isinstance(node, ast.AnnAssign)
-        and isinstance(after, ast.Expr)
-        and isinstance(after.value, ast.Constant)
+        if isinstance(node, ast.AnnAssign) and _is_text(after)
     }
     rows = []
     for name, field in Settings.model_fields.items():
@@ -427,6 +439,7 @@ def hints() -> None:
 def mermaid(module: str) -> None:
     """Write the graph of a stage as Mermaid, drawn by langgraph from the graph that the
     stage compiles."""
+    _importable()
     from importlib import import_module
 
     from config import Settings, chat_model
@@ -603,6 +616,7 @@ RACES = {
 def stock_cells() -> dict[str, dict[str, Any]]:
     """Play every mechanism scenario in front of every stock implementation, once for
     all pages; return the cells by scenario and implementation."""
+    _importable()
     from equivalence.matrix import GROUPS, matrix
     from equivalence.scenarios import read_scenarios
 
@@ -616,6 +630,7 @@ def stock_cells() -> dict[str, dict[str, Any]]:
 
 def stock_tally() -> None:
     """Write in how many scenarios each stock implementation equals the first."""
+    _importable()
     from equivalence.implementations import STOCK
 
     cells = stock_cells()
@@ -631,6 +646,7 @@ def stock_tally() -> None:
 
 def stock_differences() -> None:
     """Write each scenario in which a stock implementation differs from the first."""
+    _importable()
     from equivalence.implementations import STOCK
 
     names = [each.name for each in STOCK[1:]]
@@ -667,9 +683,28 @@ def stock_case(scenario: str) -> None:
     table(head, rows)
 
 
+def faults() -> None:
+    """Write the planted faults as a table: what each does wrong, and the cause."""
+    _importable()
+    from equivalence import faults
+
+    table(
+        ("fault", "what it does wrong", "cause"),
+        (
+            (
+                link("equivalence/faults.py", name, f"`{name}`"),
+                " ".join((getattr(faults, name).__doc__ or "").split()),
+                f"`{cause}`",
+            )
+            for name, cause in faults.FAULTS.items()
+        ),
+    )
+
+
 def cannot_be_equal() -> None:
     """Write what the ladder's own implementations cannot make equal, with the reasons;
     the test that holds the list fails when an entry no longer occurs."""
+    _importable()
     from tests.test_scenarios import EXCEPTIONS
 
     table(

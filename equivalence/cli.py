@@ -294,7 +294,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 class Report:
-    """Gathers runs and verdicts; shows them at once to people, or at the end as JSON."""
+    """Gathers runs and verdicts: shown at once to people, or at the end as JSON."""
 
     def __init__(self, *, as_json: bool) -> None:
         from equivalence import show

@@ -120,6 +120,12 @@ def mark(run: Run) -> None:
             run.warnings.append(f"turn {step.turn}, {step.tool}: {note(found)}")
 
 
+def mentions(text: str, number: Decimal) -> bool:
+    """Return whether the text holds the number, which has no sign: as it is, rounded by
+    at most 1 % to the places it is written with, scaled (3.856万) or in words."""
+    return number in set(_said(text)) or _mentions(text, number)
+
+
 def note(found: Mapping[str, Any]) -> str:
     """Return in one line what is known of an ungrounded number."""
     line = f"{found['number']} is in neither the question nor an earlier result"
@@ -195,8 +201,8 @@ def _mentions(text: str, number: Decimal) -> bool:
         value = _decimal(token)
         exponent = value.as_tuple().exponent
         places = -exponent if isinstance(exponent, int) and exponent < 0 else 0
-        close = abs(value - number) <= number / 100
-        if value == number or (close and round(number, places) == value):
+        apart = abs(value - number)
+        if apart <= number / 100 and apart <= Decimal(5).scaleb(-places - 1):
             return True
     return False
 

@@ -23,7 +23,15 @@ from config import Settings
 from equivalence.grounding import mark
 from equivalence.implementations import protocol
 from equivalence.record import Run
-from equivalence.trace import Execution, answer, as_messages, status, steps, warnings
+from equivalence.trace import (
+    Execution,
+    answer,
+    as_messages,
+    status,
+    steps,
+    unread,
+    warnings,
+)
 from gateway import Exchange, Gateway, Upstream
 from tools import ToolError, clock
 
@@ -160,6 +168,7 @@ def complete(
     run.steps = steps(run, messages, executions)
     run.status = status(run, failure, messages)
     run.answer = answer(run, messages)
+    run.unread = unread(run, messages)
     run.warnings = warnings(run)
     mark(run)
 

@@ -63,6 +63,8 @@ class Run:
     versions: dict[str, str] = field(default_factory=dict)
     status: str = "failed"
     answer: str = ""
+    unread: list[int] = field(default_factory=list)
+    """The model calls, from 1, whose reply could not be read as the model wrote it."""
     steps: list[Step] = field(default_factory=list)
     exchanges: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
@@ -97,7 +99,7 @@ class Run:
 def append(path: Path, run: Run) -> None:
     """Add one line to the file and flush it to the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _end_last_line(path)
+    end_last_line(path)
     line = json.dumps(run.to_json(), ensure_ascii=False) + "\n"
     with path.open("a", encoding="utf-8", errors="replace", newline="\n") as file:
         file.write(line)
@@ -108,11 +110,16 @@ def append(path: Path, run: Run) -> None:
 def read(path: Path) -> list[Run]:
     """Return the runs of a file. A last line cut off by a crash is passed over;
     ValueError names any other line that is not a run record."""
+    return list(_parsed(path, whole_lines(path)))
+
+
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines that are not blank, less a last one that a crash cut off."""
     text = path.read_text(encoding="utf-8", errors="replace")
     *lines, last = text.split("\n")  # not splitlines: a text may hold U+2028
     if _is_json(last):
         lines.append(last)
-    return list(_parsed(path, [line for line in lines if line.strip()]))
+    return [line for line in lines if line.strip()]
 
 
 def _parsed(path: Path, lines: Iterable[str]) -> Iterator[Run]:
@@ -123,7 +130,7 @@ def _parsed(path: Path, lines: Iterable[str]) -> Iterator[Run]:
             raise ValueError(f"{path}, record {number}: {error}") from None
 
 
-def _end_last_line(path: Path) -> None:
+def end_last_line(path: Path) -> None:
     """Let the next record begin a line; one that a crash cut off is dropped."""
     with path.open("ab+") as file:
         if not file.tell():

@@ -14,10 +14,11 @@ from rich.progress import track
 
 from config import Settings, make_gateway
 from equivalence import show
-from equivalence.cassette_file import Recorder, cassette_path, make_header
+from equivalence.cassette_file import cassette_path, make_header
 from equivalence.compare import judge
 from equivalence.questions import Conversation
 from equivalence.record import Run
+from equivalence.recorder import Recorder
 from equivalence.run import (
     Session,
     Subject,

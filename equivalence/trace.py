@@ -14,6 +14,17 @@ from tools import INVALID_ARGUMENTS
 Message = dict[str, Any]
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+UNREAD = frozenset(
+    (
+        "text_tool_call",
+        "tool_call_shape",
+        "double_encoded_arguments",
+        "control_characters",
+        "invalid_arguments",
+        "cut_off_call",
+    )
+)
+"""The gateway's repairs of what a model wrote; the others are of what a server did."""
 USUAL_ENDS = ("stop", "tool_calls", "function_call", "length", "content_filter")
 
 
@@ -111,6 +122,23 @@ def answer(run: Run, conversation: Sequence[Message]) -> str:
     if conversation and conversation[-1].get("role") == "assistant":
         return text_of(conversation[-1].get("content"))
     return text_of(message.get("content"))
+
+
+def unread(run: Run, conversation: Sequence[Message]) -> list[int]:
+    """Return the model calls whose reply could not be read as the model wrote it: by
+    the gateway, which repaired it, or by the parser of an implementation in text."""
+    if run.protocol == "text":
+        return [
+            turn
+            for turn, message, calls, _ in _text_turns(run, conversation)
+            if "unreadable" in message
+            or any(_not_executable(call["arguments"]) for call in calls)
+        ]
+    return [
+        turn
+        for turn, exchange in enumerate(run.model_calls, 1)
+        if not UNREAD.isdisjoint(exchange["repairs"])
+    ]
 
 
 def warnings(run: Run) -> list[str]:

@@ -27,7 +27,7 @@ Tools, one JSON Schema a line:
 Each reply has one of two forms. To use one of these tools, write this and stop; you get
 its result as an observation:
 Thought: <what is still missing>
-Action: <the tool's name>
+Action: <one of {names}>
 Action Input: <its arguments as one JSON object>
 
 As soon as the observations answer the question, write this instead:
@@ -41,7 +41,9 @@ def system_prompt(tools: Mapping[str, Tool], summary: str = "") -> str:
     what was said before. ValueError says what is wrong with a tool."""
     schemas = [tool_schema(tool) for tool in tools.values()]
     lines = [json.dumps(schema, ensure_ascii=False) for schema in schemas]
-    prompt = SYSTEM_PROMPT + "\n" + FORMAT.format(tools="\n".join(lines) or "(none)")
+    prompt = f"{SYSTEM_PROMPT}\n" + FORMAT.format(
+        tools="\n".join(lines) or "(none)", names=", ".join(tools) or "no tools"
+    )
     return f"{prompt}\nEarlier in this conversation:\n{summary}" if summary else prompt
 
 

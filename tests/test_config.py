@@ -431,7 +431,8 @@ def test_the_settings_reach_the_wire_equally_in_all(
 def test_an_extra_field_satisfies_a_server_that_wants_it(
     implementation: Any, gateway: Gateway, offline_settings: Settings
 ) -> None:
-    script = Script([{"message": {"content": "done"}}], require={"enable_thinking": 0})
+    final = {"content": "Final Answer: done"}  # in words that text ReAct reads too
+    script = Script([{"message": final}], require={"enable_thinking": 0})
     log = gateway.open_run("r", script)
     without = offline_settings.model_copy(
         update={"gateway_url": gateway.url("r"), "retries": 2}

@@ -355,6 +355,17 @@ def test_arguments_that_do_not_parse_are_answered_even_raw(reply, watch) -> None
     assert "get_weather was not run: its arguments" in run.steps[0].result
 
 
+@pytest.mark.parametrize("arguments", ["", "null", None, " {}"], ids=repr)
+def test_no_arguments_are_empty_ones_even_raw(arguments) -> None:
+    reply = asks(call("get_current_time", arguments, "a"))
+    scenario = Scenario("raw", "", "", [reply, "done"], raw=True)
+    with Player() as player:
+        played = [player.play(scenario, find(name)) for name in ("stage3", "stage4")]
+    bodies = [[canonical(body) for body in each.bodies] for each in played]
+    assert bodies[0] == bodies[1]
+    assert played[1].runs[0].steps[0].ok
+
+
 @pytest.mark.parametrize(
     "body",
     ["<html>", {}, {"choices": []}, {"choices": [None]}, {"choices": [{"message": 1}]}],

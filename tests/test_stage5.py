@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import openai
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from config import Settings
 from equivalence.compare import judge
@@ -19,6 +22,7 @@ from stage5_text_react.agent import run_agent
 from stage5_text_react.memory import CONTEXT, SUMMARY, dialogue, extract
 from stage5_text_react.parser import Action, Answer, Unreadable, parse
 from stage5_text_react.prompt import STOP, as_text, scratchpad, system_prompt
+from stage5_text_react.reply import as_message
 from tokens import message_tokens, tokens
 from tools import INVALID_ARGUMENTS, TOOLS, by_name
 
@@ -246,6 +250,43 @@ def test_an_action_that_was_cut_off_is_none() -> None:
     assert parse(reply, NAMED).arguments == {"city": "北"}
     assert "cut off" in parse(reply, NAMED, "length").reminder
     assert parse("Final Answer: 北", NAMED, "length") == Answer("北")
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        *("Thought:", "Action:", "Action Input:", "Observation:", "Final Answer:"),
+        *("get_weather", "unit_convert", "None", "(", ")", "{", "}", "[", "'", '"'),
+        *("\n", "```json\n", "```", "<think>", "</think>", "**", "city=", "：", "。"),
+        *('{"city": "北京"}', "{'a': True, 'b': null}", '"\\ud83d"', "\ud83d", "NaN"),
+    ]
+) | st.text(max_size=5)
+
+
+@given(
+    st.lists(FRAGMENTS, max_size=20).map("".join), st.sampled_from(["stop", "length"])
+)
+@settings(max_examples=500, deadline=None, database=None)
+def test_whatever_is_written_can_be_read_and_sent(reply: str, end: str) -> None:
+    message = as_message(parse(reply, NAMED, end), [])
+    (sent,) = as_text([message])
+    sent["content"].encode()
+    for call in message.get("tool_calls", ()):
+        assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
+def test_a_long_reply_takes_no_time() -> None:
+    replies = [
+        "Thought: a\n" * 20_000,
+        "Final Answer:\n" * 20_000,
+        "Action" + " " * 100_000,
+        "Action: get_weather\nAction Input: {" + "}" * 20_000,
+        "Action: get_weather\nAction Input: ```" + " " * 100_000 + "x",
+        "Action: get_weather\nAction Input: " + '{"a":' * 20_000 + "}" * 20_000,
+    ]
+    started = time.process_time()
+    for reply in replies:
+        parse(reply, NAMED)
+    assert time.process_time() - started < 5
 
 
 # ---------------------------------------------------------------------------- the loop
