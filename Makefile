@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check test-articles
+.PHONY: demo test check test-articles docs
 demo: .venv/ready
 	$(BIN)/python -m equivalence run
 

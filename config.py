@@ -95,9 +95,10 @@ class Settings(BaseSettings):
         return self.model_dump(mode="json", exclude={"api_key", "gateway_url"})
 
 
-def load_settings(**overrides: Any) -> Settings:
-    """Read environment and .env; `overrides` that are not None win.
-    ConfigurationError says in one line which setting to change."""
+def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
+    """Read environment and .env; `overrides` that are not None win. ConfigurationError
+    says in one line which setting to change; `needs_key`: whether a server that is not
+    local wants one from us."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         settings = Settings(**given)
@@ -112,14 +113,15 @@ def load_settings(**overrides: Any) -> Settings:
         name = str(error).split('"')[1].upper()
         raise ConfigurationError(f"LLM_{name}: this is not valid JSON") from None
     if settings.base_url:
-        _check_endpoint(settings)
+        _check_endpoint(settings, needs_key)
     return settings
 
 
-def _check_endpoint(settings: Settings) -> None:
+def _check_endpoint(settings: Settings, needs_key: bool) -> None:
     if "model" not in settings.model_fields_set:
         raise ConfigurationError("LLM_MODEL is not set: name the model to ask for")
-    if not settings.api_key and urlsplit(settings.base_url).hostname not in LOOPBACK:
+    local = urlsplit(settings.base_url).hostname in LOOPBACK
+    if needs_key and not settings.api_key and not local:
         raise ConfigurationError(
             f"LLM_API_KEY is not set and {settings.base_url} is not a local server:"
             " set it (LLM_API_KEY=none if that server wants no key)"

@@ -153,7 +153,7 @@ def unit_convert(value: float, from_unit: Unit, to_unit: Unit) -> str:
                 f"Error: {from_unit} and {to_unit} measure different things, so"
                 " nothing can be converted. Choose two units of one quantity."
             )
-    return f"{value:g} {from_unit} = {result:.6g} {to_unit}"
+    return f"{value:.10g} {from_unit} = {result:.10g} {to_unit}"
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -223,14 +223,17 @@ def run_tool(
     tool = tools[name]
     try:
         accepted = _accept(tool, arguments)
-    except ValueError as error:
-        return _refused(f"{name} was not run: {error}. Correct this and call it again.")
+    except Exception as error:  # hints that do not resolve are the tool's mistake
+        problem = _words(error)
+        return _refused(
+            f"{name} was not run: {problem}. Correct this and call it again."
+        )
     token = clock.set(settings.clock)
     try:
         result = tool(**accepted)
         content = _as_text(result)
     except Exception as error:
-        text = f"{name} failed with {type(error).__name__}: {error}"
+        text = f"{name} failed with {type(error).__name__}: {_words(error)}"
         return _refused(_cut(text, settings.tool_result_limit))
     finally:
         clock.reset(token)
@@ -255,6 +258,13 @@ def map_calls(
         return list(
             pool.map(lambda run, call: run.run(function, call), contexts, calls)
         )
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # an exception can fail at being shown
+        return "(no words)"
 
 
 def _refused(text: str) -> ToolOutcome:

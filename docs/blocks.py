@@ -23,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,13 +49,15 @@ def console(
     files: dict[str, str] | None = None,
     head: int = 0,
     tail: int = 0,
+    without: str = "",
 ) -> None:
     """Write a console block: the command, and what it prints when it is run now.
 
     `echo WORD |` may stand in front and is its input, NAME=VALUE sets a variable.
     `files` are put into the page's folder first, {name there: path in the project}.
     `head` and `tail` keep so many lines at the start and the end, and the rules of
-    comparing, which every run repeats, are cut; a cut says how long it is.
+    comparing, which every run repeats, are cut; a cut says how long it is. A line that
+    has `without` in it is left out: it is another one on each machine.
     AssertionError where the command ends with another exit code than `exit_code`.
     """
     for name, path in (files or {}).items():
@@ -63,6 +66,8 @@ def console(
     assert code == exit_code, f"{command}: {code}, not {exit_code}\n{output}"
     lines = [line.rstrip() for line in output.strip("\n").splitlines()]
     lines = _without_rules(lines)
+    if without:
+        lines = [f"[… {without}]" if without in line else line for line in lines]
     if (head or tail) and len(lines) > head + tail + 1:
         cut = f"[… {len(lines) - head - tail} more lines]"
         lines = [*lines[:head], cut, *lines[len(lines) - tail :]]
@@ -162,6 +167,7 @@ def code(path: str, *symbols: str, language: str = "python") -> None:
     _fence(language, text.splitlines())
     cog.outl()
     cog.outl(f"from {', '.join(places) or link(path)}")
+    cog.outl()
 
 
 def say(text: str) -> None:
@@ -420,9 +426,23 @@ def settings() -> None:
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
         shown = "not set" if default is None else f"`{str(default).lower()}`"
-        note = " ".join(notes.get(name, "").split())
+        note = " ".join(notes.get(name, NOTES.get(name, "")).split())
         rows.append((f"`LLM_{name.upper()}`", shown, note))
     table(("variable", "default", "what it is"), rows)
+
+
+NOTES = {
+    "api_key": "The endpoint's key; none for a server that wants none.",
+    "model": "The name that the endpoint knows the model by.",
+    "temperature": "0 to 2.",
+    "seed": "Sent with each request, for servers that honour it.",
+    "timeout": "The longest that one model call may take, in seconds.",
+    "retries": "How often the client repeats a model call that failed.",
+    "max_tokens": "The longest reply.",
+    "stream": "Whether the client asks for a stream.",
+    "tool_result_limit": "Characters of a tool result; the rest is cut, visibly.",
+}
+"""What a setting is whose name has to do in the code."""
 
 
 def hints() -> None:
@@ -472,7 +492,7 @@ CONCEPTS: tuple[tuple[str, Cell, Cell, Cell], ...] = (
     ),
     (
         "reducer (`add_messages`)",
-        ("a node returns what to add", STAGE2, "build_graph", "call_model(model"),
+        ("a node returns what to add", STAGE2, "call_model", "return {"),
         ("`append`, `extend`", STAGE3, "run_agent", "messages.append"),
         ("`append`, `extend`", STAGE4, "run_agent", "messages.append"),
     ),
@@ -502,7 +522,7 @@ CONCEPTS: tuple[tuple[str, Cell, Cell, Cell], ...] = (
     ),
     (
         "end (`END`)",
-        ("what `next_node` returns", STAGE2, "build_graph", "else END"),
+        ("where `wants_tools` is False", STAGE2, "build_graph", "False: END"),
         ("`break`", STAGE3, "run_agent", "break"),
         ("`break`", STAGE4, "run_agent", "break"),
     ),
@@ -618,14 +638,15 @@ def stock_cells() -> dict[str, dict[str, Any]]:
     all pages; return the cells by scenario and implementation."""
     _importable()
     from equivalence.matrix import GROUPS, matrix
-    from equivalence.scenarios import read_scenarios
 
     groups = [group for group in GROUPS if group.name == "stock"]
-    scenarios = [each for each in read_scenarios() if each.name not in RACES]
-    return {
-        row[0].scenario: {cell.implementation: cell for cell in row}
-        for row in matrix(scenarios, groups)
-    }
+    scenarios = [each for each in _scenarios().values() if each.name not in RACES]
+    with warnings.catch_warnings():  # what scripted replies make pydantic say
+        warnings.simplefilter("ignore")
+        return {
+            row[0].scenario: {cell.implementation: cell for cell in row}
+            for row in matrix(scenarios, groups)
+        }
 
 
 def stock_tally() -> None:
@@ -667,20 +688,34 @@ def _stock_cell(cell: Any) -> str:
 
 
 def stock_case(scenario: str) -> None:
-    """Write what each stock implementation made of one scenario: the end of its run,
-    and where it parts from the first, both values."""
-    rows = []
-    for name, cell in stock_cells()[scenario].items():
-        end = cell.runs[-1].status
-        if cell.equal:
-            first = name == next(iter(stock_cells()[scenario]))
-            rows.append((f"`{name}`", end, "the measure" if first else "=", "", ""))
-            continue
-        found = cell.divergence
-        where = f"{found.cause}, model call {found.model_call}, `{found.path}`"
-        rows.append((f"`{name}`", end, where, value(found.left), value(found.right)))
-    head = ("implementation", "ends", "parts from the measure", "measure", "here")
-    table(head, rows)
+    """Write what the stock implementations made of one scenario: how their runs end,
+    and where they part from the first, both values; those alike in one row."""
+    cells = stock_cells()[scenario]
+    cog.outl(f"`{scenario}`: {_scenarios()[scenario].why}")
+    cog.outl()
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name, cell in cells.items():
+        rows.setdefault(_stock_outcome(cell), []).append(f"`{name}`")
+    head = ("implementation", "ends", "parts from the first", "there", "here")
+    table(head, ((", ".join(names), *outcome) for outcome, names in rows.items()))
+    cog.outl()
+
+
+def _stock_outcome(cell: Any) -> tuple[str, ...]:
+    end = f"`{cell.runs[-1].status}`"
+    if cell.equal:
+        return (end, "", "", "")
+    found = cell.divergence
+    where = f"{found.cause}, model call {found.model_call}, `{found.path}`"
+    return (end, where, value(found.left), value(found.right))
+
+
+@functools.cache
+def _scenarios() -> dict[str, Any]:
+    _importable()
+    from equivalence.scenarios import read_scenarios
+
+    return {each.name: each for each in read_scenarios()}
 
 
 def faults() -> None:

@@ -230,7 +230,7 @@ def read_cases(path: Path = FILE) -> list[Case]:
             if twin := firsts.get(case.questions[0].ask):
                 raise ValueError(f"it begins with the same question as {twin}")
         except (TypeError, ValueError, re.error) as error:
-            words = re.sub(r"^\w+\(\) ", "", str(error))
+            words = re.sub(r"^_\w+\(\) ", "", str(error))
             raise ValueError(f"{path}, case {named}: {words}") from None
         cases.append(case)
     return cases
@@ -274,6 +274,6 @@ def _expected(each: Any) -> Decimal | tuple[str, ...]:
             raise ValueError(f"{each}: a number has no sign here, write that as a text")
         return Decimal(str(each))
     texts = each if isinstance(each, list) else [each]
-    if not all(isinstance(text, str) and text for text in texts):
+    if not texts or not all(isinstance(text, str) and text for text in texts):
         raise ValueError(f"{each!r} is neither a number nor a text: put it in quotes")
     return tuple(name for text in texts for name in _names(text))

@@ -136,6 +136,28 @@ def _parser() -> argparse.ArgumentParser:
         help="default: report.html; replaced at once, never half written",
     )
 
+    figures = commands.add_parser(
+        "score",
+        help="the benchmark: how many cases are completed, at what cost",
+        epilog="exit codes: 0 every case completed, 1 not every case, 2 wrong usage or"
+        " configuration. Ctrl-C ends it with the figures so far.",
+    )
+    figures.set_defaults(command=_score)
+    figures.add_argument(
+        "--implementation",
+        action="append",
+        metavar="NAME|module:function",
+        help="repeat it; default: the whole ladder",
+    )
+    _add_model(figures)
+    figures.add_argument(
+        "--cases", type=Path, metavar="FILE", help="default: scenarios/benchmark.yaml"
+    )
+    figures.add_argument(
+        "--failed", action="store_true", help="list what was not completed, and why"
+    )
+    _add_output(figures)
+
     listing = commands.add_parser("list", help="list the implementations")
     listing.set_defaults(command=_list)
     return parser
@@ -164,14 +186,18 @@ def _add_trial(
         metavar='"CMD {question}"',
         help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
     )
-    parser.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
-    parser.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
-    parser.add_argument("--temperature", type=float, metavar="T", help="default 0")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="default 10")
+    _add_model(parser)
     parser.add_argument(
         "--repeats", type=int, default=repeats, metavar="R", help="default %(default)s"
     )
     parser.add_argument("--raw", action="store_true", help="switch repairs off")
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
+    parser.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="default 0")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="default 10")
 
 
 def _add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
@@ -285,6 +311,12 @@ def _report(arguments: argparse.Namespace) -> int:
 
     print(write_report(arguments.files, arguments.out))
     return 0
+
+
+def _score(arguments: argparse.Namespace) -> int:
+    from equivalence.score import score_command
+
+    return score_command(arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:

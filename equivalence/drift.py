@@ -20,7 +20,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
@@ -265,8 +264,7 @@ def _gathered(arguments: argparse.Namespace) -> Iterator[Run]:
         repeats=asked.repeats,
         seed=arguments.seed,
     )
-    progress = show.console(sys.stderr)
-    yield from track(runs, "asking", total=asked.runs, console=progress, transient=True)
+    yield from show.tracked(runs, "asking", asked.runs)
 
 
 def _recorded(path: Path, arguments: argparse.Namespace) -> Iterator[Run]:

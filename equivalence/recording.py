@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.progress import track
-
 from config import Settings, make_gateway
 from equivalence import show
 from equivalence.cassette_file import cassette_path, make_header
@@ -52,15 +50,7 @@ def record_command(arguments: argparse.Namespace) -> int:
         repeats=asked.repeats,
         note=arguments.note,
     )
-    runs = list(
-        track(
-            recording,
-            "recording",
-            total=asked.runs,
-            console=show.console(sys.stderr),
-            transient=True,
-        )
-    )
+    runs = list(show.tracked(recording, "recording", asked.runs))
     ends = Counter(run.status for run in runs)
     out = show.console(sys.stderr if arguments.json else sys.stdout)
     out.print(f"{len(runs)} runs in {path}: ", end="")
@@ -133,8 +123,8 @@ class Resumed:
         self.got = Cassette()
         return await self.beyond.answer(request, authorization)
 
-    async def models(self) -> Reply:
-        return await self.beyond.models()
+    async def models(self, authorization: str | None) -> Reply:
+        return await self.beyond.models(authorization)
 
     async def close(self) -> None:
         await self.beyond.close()

@@ -20,7 +20,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
@@ -138,10 +137,7 @@ def replay_command(arguments: argparse.Namespace) -> int:
         for source, subject in pairs
         for each in replay(recording, source, subject, tools, arguments.question)
     )
-    progress = show.console(sys.stderr)
-    played = list(
-        track(runs, "replaying", total=total, console=progress, transient=True)
-    )
+    played = list(show.tracked(runs, "replaying", total))
     seconds = time.perf_counter() - started
     if arguments.out:
         for each in played:

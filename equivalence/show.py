@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +20,8 @@ from equivalence.record import STATUSES, Run, Step
 if TYPE_CHECKING:
     from equivalence.matrix import Cell
     from equivalence.scenarios import Scenario
+
+T = TypeVar("T")
 
 NARROWEST_COLUMN = 24
 LONGEST_VALUE = 300
@@ -38,6 +41,19 @@ def console(file: IO[str] | None = None) -> Console:
     if reconfigure:
         reconfigure(errors="replace")
     return Console(file=file, highlight=False, soft_wrap=False)
+
+
+def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    """Yield the items, with a progress bar on standard error if that is a screen."""
+    screen = console(sys.stderr)
+    yield from track(
+        items,
+        what,
+        total,
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
 
 
 def call(step: Step) -> str:
@@ -145,6 +161,8 @@ def verdict(out: Console, found: Verdict) -> None:
 
 def summary(out: Console, verdicts: Sequence[Verdict]) -> None:
     """Print how many comparisons came to what, and the rules of comparing."""
+    if not verdicts:
+        return
     counts = dict.fromkeys(COLOURS, 0)
     for found in verdicts:
         counts[found.verdict] += 1

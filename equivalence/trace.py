@@ -130,9 +130,9 @@ def unread(run: Run, conversation: Sequence[Message]) -> list[int]:
     if run.protocol == "text":
         return [
             turn
-            for turn, message, calls, _ in _text_turns(run, conversation)
+            for turn, message, _ in _text_replies(run, conversation)
             if "unreadable" in message
-            or any(_not_executable(call["arguments"]) for call in calls)
+            or any(_not_executed(call["arguments"]) for call in _calls_of(message))
         ]
     return [
         turn
@@ -194,8 +194,18 @@ were passed on, and the tool messages that came of them."""
 
 
 def _text_turns(run: Run, conversation: Sequence[Message]) -> Iterator[Turn]:
-    """Each model call whose text became a message of the conversation. The model calls
-    before the first of these served something else, such as a summary."""
+    """Each model call whose text became a message of the conversation."""
+    for turn, message, results in _text_replies(run, conversation):
+        calls = _calls_of(message)
+        yield turn, calls, calls, results
+
+
+def _text_replies(
+    run: Run, conversation: Sequence[Message]
+) -> Iterator[tuple[int, Message, list[Message]]]:
+    """The messages that the implementation made of the replies, each with its model
+    call and its tool messages. The model calls before the first of these served
+    something else, such as a summary."""
     replies: list[tuple[Message, list[Message]]] = []
     for message in () if run.error else conversation:
         if message.get("role") == "user" and "unreadable" not in message:
@@ -206,8 +216,11 @@ def _text_turns(run: Run, conversation: Sequence[Message]) -> Iterator[Turn]:
             replies[-1][1].append(message)
     first = len(run.model_calls) - len(replies) + 1
     for turn, (message, results) in enumerate(replies, first):
-        calls = tool_calls({"choices": [{"message": message}]})
-        yield turn, calls, calls, results
+        yield turn, message, results
+
+
+def _calls_of(message: Message) -> list[dict[str, Any]]:
+    return tool_calls({"choices": [{"message": message}]})
 
 
 def _turns(run: Run, conversation: Sequence[Message]) -> Iterator[Turn]:
@@ -293,11 +306,16 @@ def _written(arguments: Any) -> str:
     """The arguments as the model wrote them, also where the gateway passed them on as
     not to be executed."""
     if isinstance(arguments, str):
-        parsed = _parsed(arguments)
-        if isinstance(parsed, dict) and parsed.keys() == {INVALID_ARGUMENTS, "reason"}:
-            return str(parsed[INVALID_ARGUMENTS])
+        if _not_executed(arguments):
+            return str(_parsed(arguments)[INVALID_ARGUMENTS])
         return arguments
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def _not_executed(arguments: Any) -> bool:
+    """Whether the arguments were passed on as not to be executed."""
+    parsed = _parsed(arguments)
+    return isinstance(parsed, dict) and parsed.keys() == {INVALID_ARGUMENTS, "reason"}
 
 
 def _key(arguments: Any) -> str:

@@ -24,6 +24,7 @@ def main() -> int:
         settings = load_settings(
             base_url=arguments.upstream,
             model="named-by-the-client",
+            needs_key=False,  # without one, the client's own is passed on
             repair=False if arguments.raw else None,
         )
         gateway = make_gateway(settings, arguments.port)

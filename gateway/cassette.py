@@ -80,7 +80,7 @@ class Cassette:
         found = self.next_reply(request)
         return found or error_reply(404, f"{self.miss(request)}", retry=False)
 
-    async def models(self) -> Reply:
+    async def models(self, authorization: str | None) -> Reply:
         return model_list("cassette")
 
     async def close(self) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -20,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.repairs import Unusable, error_words, repair
 from gateway.streaming import merge_stream, to_stream
-from gateway.upstreams import Reply, Upstream, dump, error_reply
+from gateway.upstreams import LOOPBACK, Reply, Upstream, dump, error_reply
 
 
 @dataclass
@@ -141,6 +143,8 @@ class Gateway:
                 Route("/v1/models", self._models),
                 Route("/{run}/v1/models", self._models),
             ],
+            # A web page that names another host for loopback must not reach the key.
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK])],
             exception_handlers={404: _not_found},
             lifespan=self._lifespan,
         )
@@ -153,7 +157,8 @@ class Gateway:
 
     async def _models(self, http: Request) -> Response:
         run = self._runs.get(http.path_params.get("run", ""))
-        return _respond(await (run.upstream if run else self.upstream).models())
+        upstream = run.upstream if run else self.upstream
+        return _respond(await upstream.models(http.headers.get("authorization")))
 
     async def _chat(self, http: Request) -> Response:
         body = await http.body()

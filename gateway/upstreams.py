@@ -15,6 +15,8 @@ from gateway import offline
 from gateway.streaming import to_stream
 from gateway.strict import violation
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
 
 @dataclass(frozen=True)
 class Reply:
@@ -35,7 +37,7 @@ class Upstream(Protocol):
         self, request: dict[str, Any], authorization: str | None
     ) -> Reply: ...
 
-    async def models(self) -> Reply: ...
+    async def models(self, authorization: str | None) -> Reply: ...
 
     async def close(self) -> None: ...
 
@@ -80,7 +82,7 @@ class OfflineModel:
         message = offline.reply(request, self.run_seed)
         return _as_asked(request, completion(message, request.get("model")))
 
-    async def models(self) -> Reply:
+    async def models(self, authorization: str | None) -> Reply:
         return model_list("offline")
 
     async def close(self) -> None:
@@ -132,7 +134,7 @@ class Script:
             await asyncio.sleep(delay)
         return _scripted(item, request)
 
-    async def models(self) -> Reply:
+    async def models(self, authorization: str | None) -> Reply:
         return model_list("script")
 
     async def close(self) -> None:
@@ -151,8 +153,8 @@ class HttpUpstream:
     async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
         return await self._send("POST", "/chat/completions", request, authorization)
 
-    async def models(self) -> Reply:
-        return await self._send("GET", "/models", None, None)
+    async def models(self, authorization: str | None) -> Reply:
+        return await self._send("GET", "/models", None, authorization)
 
     async def close(self) -> None:
         if self._session:
@@ -162,13 +164,12 @@ class HttpUpstream:
         self, method: str, path: str, request: Any, authorization: str | None
     ) -> Reply:
         if self._session is None:  # here, because it belongs to the running event loop
-            local = urlsplit(self.base_url).hostname in (
-                "127.0.0.1",
-                "localhost",
-                "::1",
-            )
+            local = urlsplit(self.base_url).hostname in LOOPBACK
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=self.timeout), trust_env=not local
+                timeout=aiohttp.ClientTimeout(total=self.timeout),
+                connector=aiohttp.TCPConnector(limit=0),  # the clients set the limit
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=not local,
             )
         headers = {"Content-Type": "application/json"}
         if self.key:

@@ -32,12 +32,8 @@ def build_graph(model, tools, settings):
     def run(request, execute):
         call = request.tool_call
         content, ok = run_tool(call["name"], call["args"], tools, settings)
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
+        identity = {"name": call["name"], "tool_call_id": call["id"]}
+        return ToolMessage(content, status="success" if ok else "error", **identity)
 
     node = ToolNode([tool(f) for f in tools.values()], wrap_tool_call=run)
     with warnings.catch_warnings():  # successor.py is what the warning asks for

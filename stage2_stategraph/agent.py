@@ -1,10 +1,12 @@
-"""Stage 2: the same agent as a StateGraph drawn by hand: two nodes, two edges.
+"""Stage 2: the same agent as a StateGraph drawn by hand: two nodes, three edges.
 
-Unlike stage 1 nothing is prebuilt: the model node, the tools node, the edge that
-chooses between them and the end are here, and each is a place to put your own.
+Unlike stage 1 nothing is prebuilt: what the model's node does, what the tools' node
+does and which edge is taken are functions of the state, each a place for your own.
 """
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from functools import partial
+
+from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -13,48 +15,36 @@ from config import SYSTEM_PROMPT, chat_model, load_settings
 from tools import TOOLS, by_name, map_calls, run_tool
 
 
-def call_model(model, messages) -> AIMessage:
-    """Return the model's reply to the conversation, the system message in front."""
-    return model.invoke([SystemMessage(SYSTEM_PROMPT), *messages])
+def call_model(state, model) -> dict:
+    """Add the model's reply to the conversation, the system message in front."""
+    reply = model.invoke([SystemMessage(SYSTEM_PROMPT), *state["messages"]])
+    return {"messages": [reply]}
 
 
-def wants_tools(reply) -> bool:
+def wants_tools(state) -> bool:
     """Tell whether the reply asks for tools; otherwise it is the answer."""
-    return bool(reply.tool_calls)
+    return bool(state["messages"][-1].tool_calls)
 
 
-def run_tools(reply, tools, settings) -> list[ToolMessage]:
-    """Return the result of each tool call of the reply, in call order."""
+def run_tools(state, tools, settings) -> dict:
+    """Add the result of each tool call of the reply, in call order."""
 
     def run(call):
         content, ok = run_tool(call["name"], call["args"], tools, settings)
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
+        identity = {"name": call["name"], "tool_call_id": call["id"]}
+        return ToolMessage(content, status="success" if ok else "error", **identity)
 
-    return map_calls(run, reply.tool_calls, settings.tool_concurrency)
+    calls = state["messages"][-1].tool_calls
+    return {"messages": map_calls(run, calls, settings.tool_concurrency)}
 
 
 def build_graph(model, tools, settings):
     """Return the compiled graph: model -> tools -> model … until no tool is wanted."""
-
-    def model_node(state):
-        return {"messages": [call_model(model, state["messages"])]}
-
-    def tools_node(state):
-        return {"messages": run_tools(state["messages"][-1], tools, settings)}
-
-    def next_node(state):
-        return "tools" if wants_tools(state["messages"][-1]) else END
-
     graph = StateGraph(MessagesState)
-    graph.add_node("model", model_node)
-    graph.add_node("tools", tools_node)
+    graph.add_node("model", partial(call_model, model=model))
+    graph.add_node("tools", partial(run_tools, tools=tools, settings=settings))
     graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", next_node, ["tools", END])
+    graph.add_conditional_edges("model", wants_tools, {True: "tools", False: END})
     graph.add_edge("tools", "model")
     return graph.compile()
 

@@ -26,12 +26,8 @@ def run_tools(reply, tools, settings) -> list[ToolMessage]:
 
     def run(call):
         content, ok = run_tool(call["name"], call["args"], tools, settings)
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
+        identity = {"name": call["name"], "tool_call_id": call["id"]}
+        return ToolMessage(content, status="success" if ok else "error", **identity)
 
     return map_calls(run, reply.tool_calls, settings.tool_concurrency)
 

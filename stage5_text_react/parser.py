@@ -33,10 +33,7 @@ LABELS = {
     "answer": ("final answer", "最终答案"),
 }
 NO_ACTION = ("none", "n", "no", "无")
-FORMAT_ERROR = (
-    'Format error: {problem}. Write either "Action:" with the name of one tool and'
-    ' "Action Input:" with a JSON object, or "Final Answer:" with the answer.'
-)
+FORMAT_ERROR = 'Format error: {problem}. Go on with "Final Answer:" or with "Action:".'
 
 _KINDS = {word.replace(" ", ""): k for k, words in LABELS.items() for word in words}
 _WORDS = "|".join(
@@ -105,7 +102,7 @@ def parse(
             written = text[following.start :] if has_input else _inline(inline)
             thought = "\n".join(filter(None, thoughts))
             return Action(thought, name, _arguments(written, name, tools.get(name)))
-    return _unreadable(text, "this is no action and no answer")
+    return _unreadable(text, "a thought alone is not enough")
 
 
 class Part(NamedTuple):

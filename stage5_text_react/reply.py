@@ -54,8 +54,7 @@ def as_message(
 
 def _unreadable(said: Unreadable, before: Sequence[Message]) -> Message:
     """The text as it is; with the reminder, unless the model had enough of them."""
-    recent = before[-2 * REMINDERS :]
-    ran_out = len(recent) == 2 * REMINDERS and all("unreadable" in m for m in recent)
+    ran_out = all("unreadable" in message for message in before[-2 * REMINDERS :])
     reminder = "" if ran_out else said.reminder
     return {"role": "assistant", "content": said.text, "unreadable": reminder}
 

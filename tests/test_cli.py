@@ -150,7 +150,7 @@ class Waits:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def models(self) -> Reply:
+    async def models(self, authorization: str | None) -> Reply:
         return await self.answers.models()
 
     async def close(self) -> None:

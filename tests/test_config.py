@@ -226,7 +226,7 @@ class KeySeen:
         self.seen.append(authorization)
         return await self.model.answer(request, authorization)
 
-    async def models(self) -> Any:
+    async def models(self, authorization: str | None) -> Any:
         return await self.model.models()
 
     async def close(self) -> None:

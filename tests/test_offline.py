@@ -159,6 +159,7 @@ Compare Beijing and Shanghai weather | get_weather(Beijing) & get_weather(Shangh
 How's the weather in Beijing? Is it warmer than Shanghai? | get_weather(Beijing) & get_weather(Shanghai) | sunny ; Shanghai is warmer
 北京和西安的温差是多少 | get_weather(北京) => get_weather(西安) => calculate(25 - 24) | 相差 1 °C
 what's the temperature difference between Harbin and Singapore? | get_weather(Harbin) => get_weather(Singapore) => calculate(32 - (-6)) | 38 °C
+Which is warmer, Tokyo or Singapore, and by how many degrees? | get_weather(Tokyo) => get_weather(Singapore) => calculate(32 - 21) | Singapore is warmer ; 11 °C
 How much warmer is Shanghai than Beijing? | get_weather(Shanghai) => get_weather(Beijing) => calculate(28 - 25) | 3 °C
 average temperature of Beijing and Shanghai | get_weather(Beijing) => get_weather(Shanghai) => calculate((25 + 28) / 2) | 26.5 °C
 北京、上海和广州的平均气温是多少？ | get_weather(北京) => get_weather(上海) => get_weather(广州) => calculate((25 + 28 + 31) / 3) | 28 °C
@@ -292,6 +293,8 @@ Weather in Beijing || And Shanghai? | get_weather(Shanghai) | 28 °C
 北京天气 || 比上海热吗？ | get_weather(上海) | 上海更热
 What's 17 * 23? || double that | calculate(391 * 2) | 782
 What's 17 * 23? || double that || plus 10 | calculate(782 + 10) | 792
+Compute 17 * 23 || Thanks! || Now divide that result by 4. | calculate(391 / 4) | 97.75
+What's 17 * 23? || Multiply the last result by 3. | calculate(391 * 3) | 1,173
 持有 100 股腾讯市值多少 || 再乘以 2 | calculate(38560 * 2) | 77,120 HKD
 北京天气 || 现在几点了？ | get_current_time() | 09:30
 北京天气 || 你好 | | 你好

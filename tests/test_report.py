@@ -11,6 +11,7 @@ import json
 import re
 import subprocess
 import sys
+import unicodedata
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,8 +22,10 @@ from typing import Any
 import pytest
 
 from equivalence.cli import main
-from equivalence.record import SCHEMA
-from equivalence.report_json import blocks, contrast, visible
+from equivalence.grounding import mark
+from equivalence.record import SCHEMA, Run
+from equivalence.report.json_lines import blocks
+from equivalence.report.values import contrast, visible
 from tests.browser import CHROMIUM, Browser
 
 ROOT = Path(__file__).parent.parent
@@ -207,6 +210,26 @@ DIVERGENCES = {
 }
 
 
+SHARES = {
+    "zh": "持有 100 股腾讯，市值多少港元？",
+    "en": "What are 100 shares of Tencent worth?",
+}
+
+
+def invented(question: str, expression: str, name: str = "stage3") -> Record:
+    """A run that multiplies a price before it knows it, with its grounding marks."""
+    run = record(name, question, answer="38,560 HKD")
+    calls = [
+        ("get_stock_price", {"symbol": "腾讯"}, "Tencent 0700.HK: 385.6 HKD"),
+        ("calculate", {"expression": expression}, "30000"),
+    ]
+    for step, (tool, arguments, result) in zip(run["steps"], calls, strict=True):
+        step |= {"tool": tool, "arguments": arguments, "result": result}
+        step["arguments_text"] = json.dumps(arguments, ensure_ascii=False)
+    mark(marked := Run.from_json(run))
+    return marked.to_json()
+
+
 class Tree(HTMLParser):
     """What a page consists of; marks and texts are kept by the cell they stand in."""
 
@@ -276,6 +299,8 @@ def hostile() -> list[Record]:
     first = json.loads(text.replace("@@", inner).replace("°C", inner))
     for step in first["steps"]:
         step |= {"arguments": {HOSTILE: HOSTILE}, "result": HOSTILE * 9, "ok": False}
+        number = {"number": HOSTILE, "argument": HOSTILE, "real": HOSTILE}
+        step["ungrounded"] = [{**number, "arrived": 1, "answer": "used"}]
     for each in first["exchanges"]:
         each |= {"repairs": [HOSTILE], "raw_reply": {HOSTILE: HOSTILE}}
         each["request"][HOSTILE] = HOSTILE
@@ -421,6 +446,68 @@ def test_repairs_warnings_attempts_and_errors_are_shown(tmp_path: Path) -> None:
         assert words in text
 
 
+UNGROUNDED = re.compile('<span class="ungrounded">(.*?)</span>')
+
+
+@pytest.mark.parametrize("language", SHARES)
+@pytest.mark.parametrize(
+    ("expression", "marked"),
+    [
+        ("300 * 100", ["300"]),
+        ("100 * 300 + 3000 / 300.5", ["300", "3000", "300.5"]),
+        ("３００ * 100", ["３００"]),
+        ("300*100 + 300", ["300", "300"]),
+        ("100 * 1", []),
+    ],
+)
+def test_a_number_that_nobody_said_is_marked_in_its_argument(
+    tmp_path: Path, language: str, expression: str, marked: list[str]
+) -> None:
+    html = page(tmp_path, invented(SHARES[language], expression))
+    assert UNGROUNDED.findall(html) == marked
+    shown = " ".join(Tree(html).texts["q1-c0-r1"].split())
+    assert f'calculate(expression="{expression}")' in shown
+    notes = [f"⚠ expression: {n} is in neither the question" for n in marked]
+    for note in notes:
+        assert shown.count(unicodedata.normalize("NFKC", note)) == 1
+    assert shown.count("⚠") == len(set(notes))
+
+
+def test_the_mark_says_what_became_of_the_number(tmp_path: Path) -> None:
+    run = invented(SHARES["zh"], "300 * 100")
+    note = "the real value, 385.6, came in turn 1; the answer corrected it"
+    assert note in Tree(page(tmp_path, run)).texts["q1-c0-r1"]
+    run["steps"][1] |= {"arguments": "300 *", "arguments_text": "300 *"}
+    run["steps"][1]["ungrounded"][0] |= {"argument": "", "real": None, "arrived": None}
+    html = page(tmp_path, run)
+    assert UNGROUNDED.findall(html) == ["300"]
+    assert "⚠ 300 is in neither" in Tree(html).texts["q1-c0-r1"]
+    run["steps"][1]["ungrounded"][0]["number"] = "7"  # not in the text as it stands
+    assert UNGROUNDED.findall(page(tmp_path, run)) == ["300 *"]
+
+
+def test_what_was_grounded_on_one_side_only_is_not_the_same(tmp_path: Path) -> None:
+    runs = [invented(SHARES["en"], "300 * 100", name) for name in ("a", "b")]
+    assert "= same as a" in Tree(page(tmp_path, *runs)).texts["q1-c1-r1"]
+    runs[1]["steps"][1]["ungrounded"][0]["answer"] = "used"
+    assert "= same as a" not in Tree(page(tmp_path, *runs)).texts["q1-c1-r1"]
+
+
+def test_the_invented_price_of_the_offline_model_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_SEED", "7")
+    runs, out = tmp_path / "runs.jsonl", tmp_path / "report.html"
+    question = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
+    names = [part for n in ("stage3", "stage4") for part in ("--implementation", n)]
+    asked = ["run", "--temperature", "0.7", *names, "--out", str(runs), question]
+    assert main(asked) == 0
+    assert main(["report", str(runs), "-o", str(out)]) == 0
+    html = out.read_text(encoding="utf-8")
+    assert UNGROUNDED.findall(html) == ["300", "300"]
+    assert "the real value, 385.6, came in turn 1" in Tree(html).texts["q1-c1-r1"]
+
+
 def test_the_language_of_chinese_text_is_told(tmp_path: Path) -> None:
     tree = Tree(page(tmp_path, record("stage3")))
     languages = Counter(tree.all("lang"))
@@ -507,6 +594,13 @@ def test_what_cannot_be_seen_is_made_visible() -> None:
 # -------------------------------------------------------------------- the command line
 
 
+def ungrounded(numbers: Any) -> str:
+    """A record whose step holds these as its ungrounded numbers."""
+    run = record("a")
+    run["steps"][0]["ungrounded"] = numbers
+    return json.dumps(run)
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -521,6 +615,9 @@ def test_what_cannot_be_seen_is_made_visible() -> None:
         (json.dumps({**record("a"), "history": [1]}), "history"),
         (json.dumps({**record("a"), "error": {}}), "error"),
         (json.dumps({**record("a"), "steps": [{"turn": 1}]}), "no run record"),
+        (ungrounded("300"), "ungrounded number"),
+        (ungrounded([7]), "ungrounded number"),
+        (ungrounded([{"number": "300", "argument": "x"}]), "ungrounded number"),
         (json.dumps({**record("a"), "unknown": 1}), "no run record"),
         ("[" * 100_000 + "]" * 100_000, "too deeply"),
     ],
@@ -550,6 +647,34 @@ def test_the_records_are_never_written_over(tmp_path: Path) -> None:
     before = runs.read_bytes()
     assert main(["report", str(runs), "-o", str(runs)]) == 2
     assert runs.read_bytes() == before
+
+
+ORDER = [
+    "values",
+    "tool_lists",
+    "json_lines",
+    "reading",
+    "partings",
+    "calls",
+    "changes",
+    "source",
+    "cells",
+    "question",
+    "page",
+    "draw",
+    "__init__",
+]
+
+
+def test_each_file_is_short_and_knows_only_earlier_ones() -> None:
+    folder = ROOT / "equivalence" / "report"
+    assert {path.stem for path in folder.glob("*.py")} == set(ORDER)
+    for number, name in enumerate(ORDER):
+        text = (folder / f"{name}.py").read_text(encoding="utf-8")
+        used = set(re.findall(r"from equivalence\.report\.(\w+) import", text))
+        assert used <= set(ORDER[:number]), name
+    for path in [*folder.glob("*.py"), *(folder / "web").iterdir()]:
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 300, path
 
 
 def test_report_imports_no_framework(tmp_path: Path) -> None:
@@ -587,6 +712,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             record("stage3"),
             *(changed(change.__name__, change) for change in DIVERGENCES),
             record("stage4"),
+            invented(QUESTION, "300 * 100", "invented"),
         ],
         "hostile": hostile(),
         "equal": equal,
@@ -647,6 +773,26 @@ def test_the_page_opens_from_disk_and_fits(
     assert browser.evaluate(CONTRAST) == []
     assert browser.requests() == [pages[name].as_uri()]
     assert browser.complaints() == []
+
+
+def test_no_word_of_a_measure_breaks_in_print(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    lines = """[...document.querySelectorAll('.chip.measure')].map((chip) => {
+      const word = document.createRange();
+      const text = [...chip.childNodes].find((n) => n.data?.includes('measure'));
+      const start = text.data.indexOf('measure');
+      word.setStart(text, start);
+      word.setEnd(text, start + 'measure'.length);
+      return word.getClientRects().length;
+    })"""
+    browser.resize(1000, 700)
+    browser.open(pages["different"])  # 19 columns
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert browser.evaluate(lines) == [1, 1]
+    finally:
+        browser.send("Emulation.setEmulatedMedia", media="")
 
 
 def test_hostile_content_fires_nothing(

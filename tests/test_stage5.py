@@ -131,6 +131,11 @@ ACTIONS = {  # what was seen: (reply, tool, arguments)
         ("get_weather", BEIJING),
     ),
     "a Python call": ('Action: get_weather(city="北京")', ("get_weather", BEIJING)),
+    "a Python call as input": (
+        'Action: get_weather\nAction Input: get_weather({"city": "北京"})',
+        ("get_weather", BEIJING),
+    ),
+    "text that is no input": ("Action: get_weather\n我等结果。", ("get_weather", {})),
     "pairs": (
         'Action: get_weather\nAction Input: city="北京"',
         ("get_weather", BEIJING),
@@ -469,6 +474,34 @@ def test_what_was_done_before_the_endpoint_failed_is_kept(watch) -> None:
     assert said(observed.run) == [("get_weather", BEIJING, True)]
 
 
+def test_nothing_of_an_earlier_question_is_a_step(
+    watch, gateway, offline_settings
+) -> None:
+    weather = 'Action: get_weather\nAction Input: {"city": "北京"}'
+    earlier = watch(weather, "Final Answer: 晴")
+    for reply, status in (
+        ({"status": 500}, "model_error"),
+        ({"message": {"content": "Final Answer: 雨"}}, "completed"),
+    ):
+        run = observe(
+            "stage5",
+            run_agent,
+            "and now?",
+            offline_settings,
+            gateway,
+            TOOLS,
+            upstream=Script([reply]),
+            history=earlier.conversation,
+        ).run
+        assert (run.status, run.steps) == (status, [])
+
+
+def test_a_call_before_a_reminder_is_a_step(watch) -> None:
+    run = watch("Action: no_such", "我想想。", "Final Answer: 晴").run
+    assert said(run) == [("no_such", {}, False)]
+    assert run.steps[0].turn == 1
+
+
 def test_attempts_are_repeated_by_the_client(watch) -> None:
     run = watch({"status": 500}, {"status": 429}, "Final Answer: done", retries=2).run
     assert (run.answer, len(run.exchanges), len(run.model_calls)) == ("done", 3, 1)
@@ -482,6 +515,19 @@ def test_a_stream_is_read_the_same(watch) -> None:
     streamed, whole = (watch(*replies, stream=stream) for stream in (True, False))
     assert streamed.conversation == whole.conversation
     assert [e.request["stream"] for e in streamed.exchanges] == [True, True]
+
+
+def test_a_stream_in_pieces_is_read_unrepaired() -> None:
+    pieces = ["Thought: x\nAct", "ion: get_current", "_time", "\nAction Input: {}"]
+    streamed = [{"content": piece} for piece in pieces]
+    replies = [{"stream": streamed}, {"stream": [{"content": "Final Answer: 晴"}]}]
+    with Gateway(OfflineModel(), repair=False) as raw:
+        raw.open_run("raw", Script(replies))
+        settings = Settings(_env_file=None, gateway_url=raw.url("raw"), stream=True)
+        conversation = run_agent("go", settings=settings)
+    roles = [message["role"] for message in conversation]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+    assert conversation[-1]["content"] == "晴"
 
 
 def test_a_wrong_tool_sends_no_request(watch) -> None:

@@ -91,13 +91,13 @@ def test_price(symbol: str, price: str) -> None:
         (18, "celsius", "fahrenheit", "18 celsius = 64.4 fahrenheit"),
         (64.4, "fahrenheit", "celsius", "64.4 fahrenheit = 18 celsius"),
         (-40, "celsius", "fahrenheit", "-40 celsius = -40 fahrenheit"),
-        (0, "fahrenheit", "celsius", "0 fahrenheit = -17.7778 celsius"),
-        (1, "mile", "km", "1 mile = 1.60934 km"),
-        (5, "km", "mile", "5 km = 3.10686 mile"),
+        (0, "fahrenheit", "celsius", "0 fahrenheit = -17.77777778 celsius"),
+        (1, "mile", "km", "1 mile = 1.609344 km"),
+        (5, "km", "mile", "5 km = 3.106855961 mile"),
         (6, "foot", "m", "6 foot = 1.8288 m"),
         (1.8288, "m", "foot", "1.8288 m = 6 foot"),
-        (2, "kg", "lb", "2 kg = 4.40925 lb"),
-        (1, "lb", "g", "1 lb = 453.592 g"),
+        (2, "kg", "lb", "2 kg = 4.409245244 lb"),
+        (1, "lb", "g", "1 lb = 453.59237 g"),
         (7.5, "kg", "kg", "7.5 kg = 7.5 kg"),
     ],
 )
@@ -382,7 +382,7 @@ def test_what_ends_the_program_passes(stop: type[BaseException]) -> None:
 
 
 class Opaque:
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "Opaque"
 
 

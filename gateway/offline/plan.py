@@ -46,6 +46,7 @@ class Task:
 
 
 def lookups(kind: str, names: Iterable[str]) -> list[Task]:
+    """The task of looking up each of the names."""
     return [Task(LOOKS_UP[kind], (name,)) for name in names]
 
 

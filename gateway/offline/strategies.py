@@ -36,4 +36,5 @@ def invented(tool: str, name: str) -> float | None:
 
 
 def swapped(expression: str) -> str:
+    """The expression with the factors of each product in the other order."""
     return re.sub(r"([\d.]+) \* ([\d.]+)", r"\2 * \1", expression)

@@ -47,8 +47,10 @@ def _parameters(name: str, function: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def as_list(value: object) -> list[Any]:
+    """The value where it is a list; else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def as_dict(value: object) -> dict[str, Any]:
+    """The value where it is a dict; else an empty one."""
     return value if isinstance(value, dict) else {}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 
 def any_case(pattern: str) -> re.Pattern[str]:
+    """The pattern, capitals or not."""
     return re.compile(pattern, re.IGNORECASE)
 
 
@@ -54,6 +55,7 @@ MONEY = {"HKD": "港元（HKD）", "USD": "美元（USD）"}  # in a Chinese ans
 
 
 def same_quantity(one: str, other: str) -> bool:
+    """Whether one of the units can be converted into the other."""
     return UNITS[one].quantity == UNITS[other].quantity
 
 
@@ -80,7 +82,7 @@ TOPICS = {
     ),
     "difference": any_case(
         r"温差|相差|差多少|价差|差价|差距|之差|[高低贵热冷暖]多少|[高低]几度"
-        r"|\bdifference|by how much"
+        r"|\bdifference|by how (?:much|many)"
         r"|how much (?:warmer|colder|hotter|cooler|more|higher|lower|cheaper)"
     ),
     "sum": any_case(r"加起来|之和|总和|加在一起|\bsum of|add(?:ed)? up"),
@@ -158,8 +160,8 @@ CHANGES = {  # what is done to a value that is looked up or was mentioned
     rf"{_N} ?(?:\*|\btimes\b|乘以?) ?(?!\d)": "{n} * {{0}}",
     rf"(?:涨|rises?|increases?|\bup)(?:了| by)? ?({NUMBER}%)": "{{0}} * (1 + {n})",
     rf"(?:跌|falls?|drops?|\bdown)(?:了| by)? ?({NUMBER}%)": "{{0}} * (1 - {n})",
-    rf"(?:乘以?|\*|\btimes\b|multipl\w+ (?:\w+ )?by) ?{_N}": "{{0}} * {n}",
-    rf"(?:除以|(?<!\d)/|divided? (?:\w+ )?by) ?{_N}": "{{0}} / {n}",
+    rf"(?:乘以?|\*|\btimes\b|multipl\w+ (?:\w+ ){{0,3}}by) ?{_N}": "{{0}} * {n}",
+    rf"(?:除以|(?<!\d)/|divided? (?:\w+ ){{0,3}}by) ?{_N}": "{{0}} / {n}",
     rf"(?:加上?|\+|\bplus\b|\badd) ?{_N}": "{{0}} + {n}",
     rf"(?:减去?|(?<![\d)])-|\bminus\b|\bsubtract) ?{_N}": "{{0}} - {n}",
     rf"({NUMBER}%) of\b": "{n} * {{0}}",

@@ -29,12 +29,8 @@ def build_graph(model, tools, settings):
             content, ok = run_tool(call["name"], call["args"], tools, settings)
         else:
             content, ok = "Error: the user did not allow this call.", False
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
+        identity = {"name": call["name"], "tool_call_id": call["id"]}
+        return ToolMessage(content, status="success" if ok else "error", **identity)
 
     functions = [tool(function) for function in tools.values()]
     return create_agent(model, functions, system_prompt=SYSTEM_PROMPT, middleware=[run])

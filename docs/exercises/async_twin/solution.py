@@ -6,11 +6,12 @@ The connections that the HTTP client keeps open belong to the loop they were mad
 import asyncio
 import threading
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
-from tools import TOOLS, by_name, map_calls, run_tool
+from stage3_pure_loop.agent import run_tools, wants_tools
+from tools import TOOLS, by_name
 
 LOOP = asyncio.new_event_loop()
 threading.Thread(target=LOOP.run_forever, daemon=True).start()
@@ -19,26 +20,6 @@ threading.Thread(target=LOOP.run_forever, daemon=True).start()
 async def call_model(model, messages) -> AIMessage:
     """Return the model's reply to the conversation, the system message in front."""
     return await model.ainvoke([SystemMessage(SYSTEM_PROMPT), *messages])
-
-
-def wants_tools(reply) -> bool:
-    """Tell whether the reply asks for tools; otherwise it is the answer."""
-    return bool(reply.tool_calls)
-
-
-def run_tools(reply, tools, settings) -> list[ToolMessage]:
-    """Return the result of each tool call of the reply, in call order."""
-
-    def run(call):
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
-
-    return map_calls(run, reply.tool_calls, settings.tool_concurrency)
 
 
 def run_agent(question, **more) -> list:

@@ -3,15 +3,15 @@
 Some models write "Answer:" where the format says "Final Answer:". Understand them.
 """
 
-import json
 from functools import partial
 
 from config import load_settings, openai_model
+from stage5_text_react.agent import run_tools, wants_tools
 from stage5_text_react.memory import recall
 from stage5_text_react.parser import parse
 from stage5_text_react.prompt import STOP, as_text, scratchpad, system_prompt
 from stage5_text_react.reply import as_message, read_text
-from tools import TOOLS, by_name, run_tool
+from tools import TOOLS, by_name
 
 
 def call_model(model, opening, messages, tools) -> dict:
@@ -20,21 +20,6 @@ def call_model(model, opening, messages, tools) -> dict:
     view = [*opening, *as_text(scratchpad(messages))]
     text, end = read_text(model(messages=view))
     return as_message(parse(text, tools, end), messages)
-
-
-def wants_tools(reply) -> bool:
-    """Tell whether the loop goes on, with a tool or with a reminder of the format."""
-    return bool(reply.get("tool_calls") or reply.get("unreadable"))
-
-
-def run_tools(reply, tools, settings) -> list[dict]:
-    """Return the result of the one action; the reminder where there is none to run."""
-    if reminder := reply.get("unreadable"):
-        return [{"role": "user", "content": reminder, "unreadable": True}]
-    call = reply["tool_calls"][0]
-    name, arguments = call["function"]["name"], call["function"]["arguments"]
-    content, _ = run_tool(name, json.loads(arguments), tools, settings)
-    return [{"role": "tool", "tool_call_id": call["id"], "content": content}]
 
 
 def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:

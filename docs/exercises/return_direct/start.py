@@ -3,59 +3,27 @@
 Let it end as soon as a tool in RETURN_DIRECT has run: its result is the answer.
 """
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from functools import partial
+
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from config import SYSTEM_PROMPT, chat_model, load_settings
-from tools import TOOLS, by_name, map_calls, run_tool
+from config import chat_model, load_settings
+from stage2_stategraph.agent import call_model, run_tools, wants_tools
+from tools import TOOLS, by_name
 
 RETURN_DIRECT = {"get_stock_price"}
 
 
-def call_model(model, messages) -> AIMessage:
-    """Return the model's reply to the conversation, the system message in front."""
-    return model.invoke([SystemMessage(SYSTEM_PROMPT), *messages])
-
-
-def wants_tools(reply) -> bool:
-    """Tell whether the reply asks for tools; otherwise it is the answer."""
-    return bool(reply.tool_calls)
-
-
-def run_tools(reply, tools, settings) -> list[ToolMessage]:
-    """Return the result of each tool call of the reply, in call order."""
-
-    def run(call):
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
-
-    return map_calls(run, reply.tool_calls, settings.tool_concurrency)
-
-
 def build_graph(model, tools, settings):
     """Return the compiled graph: model -> tools -> model … until no tool is wanted."""
-
-    def model_node(state):
-        return {"messages": [call_model(model, state["messages"])]}
-
-    def tools_node(state):
-        return {"messages": run_tools(state["messages"][-1], tools, settings)}
-
-    def next_node(state):
-        return "tools" if wants_tools(state["messages"][-1]) else END
-
     graph = StateGraph(MessagesState)
-    graph.add_node("model", model_node)
-    graph.add_node("tools", tools_node)
+    graph.add_node("model", partial(call_model, model=model))
+    graph.add_node("tools", partial(run_tools, tools=tools, settings=settings))
     graph.add_edge(START, "model")
-    graph.add_conditional_edges("model", next_node, ["tools", END])
+    graph.add_conditional_edges("model", wants_tools, {True: "tools", False: END})
     graph.add_edge("tools", "model")
     return graph.compile()
 

@@ -3,36 +3,12 @@
 Make the model ask for one tool at a time, whatever the question.
 """
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
-from config import SYSTEM_PROMPT, chat_model, load_settings
-from tools import TOOLS, by_name, map_calls, run_tool
-
-
-def call_model(model, messages) -> AIMessage:
-    """Return the model's reply to the conversation, the system message in front."""
-    return model.invoke([SystemMessage(SYSTEM_PROMPT), *messages])
-
-
-def wants_tools(reply) -> bool:
-    """Tell whether the reply asks for tools; otherwise it is the answer."""
-    return bool(reply.tool_calls)
-
-
-def run_tools(reply, tools, settings) -> list[ToolMessage]:
-    """Return the result of each tool call of the reply, in call order."""
-
-    def run(call):
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
-
-    return map_calls(run, reply.tool_calls, settings.tool_concurrency)
+from config import chat_model, load_settings
+from stage3_pure_loop.agent import call_model, run_tools, wants_tools
+from tools import TOOLS, by_name
 
 
 def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:

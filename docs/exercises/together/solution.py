@@ -2,21 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 
-from config import SYSTEM_PROMPT, chat_model, load_settings
+from config import chat_model, load_settings
+from stage3_pure_loop.agent import call_model, wants_tools
 from tools import TOOLS, by_name, run_tool
-
-
-def call_model(model, messages) -> AIMessage:
-    """Return the model's reply to the conversation, the system message in front."""
-    return model.invoke([SystemMessage(SYSTEM_PROMPT), *messages])
-
-
-def wants_tools(reply) -> bool:
-    """Tell whether the reply asks for tools; otherwise it is the answer."""
-    return bool(reply.tool_calls)
 
 
 def run_tools(reply, tools, settings) -> list[ToolMessage]:
@@ -24,12 +15,8 @@ def run_tools(reply, tools, settings) -> list[ToolMessage]:
 
     def run(call):
         content, ok = run_tool(call["name"], call["args"], tools, settings)
-        return ToolMessage(
-            content,
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="success" if ok else "error",
-        )
+        identity = {"name": call["name"], "tool_call_id": call["id"]}
+        return ToolMessage(content, status="success" if ok else "error", **identity)
 
     with ThreadPoolExecutor() as pool:
         return list(pool.map(run, reply.tool_calls))

@@ -1,0 +1,331 @@
+"""The noise floor: exact test, strategies, verdicts, and the offline model's drift."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config import load_settings
+from equivalence import record
+from equivalence.cli import main
+from equivalence.drift import Drift, agreement, judged, shape, strategy
+from equivalence.exact import SAMPLES, freeman_halton, smallest_p
+from equivalence.implementations import LADDER, find, load
+from equivalence.record import Run, Step
+from equivalence.run import Subject, run_each
+from gateway import Gateway
+from gateway.upstreams import Reply, completion, dump
+from tools import TOOLS
+
+ROOT = Path(__file__).parent.parent
+PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
+
+
+# ------------------------------------------------------------------------- exact test
+
+
+def spread(*counts: int) -> list[int]:
+    """So many of choice 0, so many of choice 1, …"""
+    return [choice for choice, count in enumerate(counts) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "p"),
+    [
+        ((3, 1), (1, 3), 34 / 70),  # Fisher's lady tasting tea, two-sided
+        ((1, 9), (11, 3), 0.002759456),  # Wikipedia's example of Fisher's test
+        ((8, 2), (1, 5), 0.03496503),  # scipy's example
+        ((10, 0), (0, 10), 2 / math.comb(20, 10)),
+        ((20, 0), (0, 20), smallest_p(20, 20)),
+        ((5, 5), (5, 5), 1.0),
+        ((4, 0), (4, 0), 1.0),
+    ],
+)
+def test_known_values(left: Sequence[int], right: Sequence[int], p: float) -> None:
+    test = freeman_halton(spread(*left), spread(*right))
+    assert test.p == pytest.approx(p, rel=1e-6)
+    assert test.method == "exact"
+
+
+def one_by_one(left: Sequence[int], right: Sequence[int]) -> float:
+    """The same probability, from every table with these margins."""
+    totals = [a + b for a, b in zip(left, right, strict=True)]
+    every = math.comb(sum(totals), sum(left))
+
+    def probability(taken: Sequence[int]) -> float:
+        pairs = zip(totals, taken, strict=True)
+        return math.prod(math.comb(total, x) for total, x in pairs) / every
+
+    tables = itertools.product(*(range(total + 1) for total in totals))
+    chances = [probability(t) for t in tables if sum(t) == sum(left)]
+    return sum(p for p in chances if p <= probability(left) * (1 + 1e-9))
+
+
+def test_it_equals_the_sum_over_all_tables() -> None:
+    dice = random.Random(4)
+    for _ in range(60):
+        choices = dice.randint(1, 5)
+        left, right = ([dice.randint(0, 4) for _ in range(choices)] for _ in "lr")
+        left[0] += 1
+        right[-1] += 1
+        found = freeman_halton(spread(*left), spread(*right)).p
+        assert found == pytest.approx(one_by_one(left, right)), (left, right)
+
+
+def test_beyond_the_bound_it_is_sampled_and_says_so() -> None:
+    sides = spread(1, 9), spread(11, 3)
+    test = freeman_halton(*sides, most_states=3)
+    assert test.method == f"sampled {SAMPLES:,} times, seed 0"
+    assert test.p == pytest.approx(0.00276, abs=0.0015)
+    assert test == freeman_halton(*sides, most_states=3)
+
+
+def test_many_single_choices_stay_exact_and_quick() -> None:
+    started = time.perf_counter()
+    assert freeman_halton(range(100), range(100, 200)).p == 1
+    assert time.perf_counter() - started < 10
+
+
+# ------------------------------------------------------------------------- strategies
+
+
+def run(name: str, *turns: Sequence[tuple[str, Any]], status: str = "completed") -> Run:
+    steps = [
+        Step(turn, tool, arguments, json.dumps(arguments), "x", True, 0)
+        for turn, calls in enumerate(turns, 1)
+        for tool, arguments in calls
+    ]
+    return Run(name, "q", status=status, answer="a", steps=steps)
+
+
+BEIJING, SHANGHAI = ("w", {"city": "北京"}), ("w", {"city": "上海"})
+
+
+def test_a_strategy_tells_serial_from_parallel() -> None:
+    assert strategy(run("a", [BEIJING, SHANGHAI])) == 'w(city="北京") + w(city="上海")'
+    assert strategy(run("a", [BEIJING], [SHANGHAI])) == 'w(city="北京")\nw(city="上海")'
+    assert shape(run("a", [BEIJING, SHANGHAI])) == "w + w"
+    assert strategy(run("a")) == "(no call)"
+    assert strategy(run("a", [BEIJING], status="step_limit")).endswith("[step_limit]")
+
+
+def test_a_strategy_looks_past_the_order_of_keys_and_the_kind_of_number() -> None:
+    one = run("a", [("c", {"value": 100.0, "unit": "km"})])
+    other = run("a", [("c", {"unit": "km", "value": 100})])
+    assert strategy(one) == strategy(other)
+    assert strategy(one) != strategy(run("a", [("c", {"unit": "km", "value": "100"})]))
+
+
+def test_agreement_counts_pairs() -> None:
+    same = ["s", "s", "s", "t"]
+    assert agreement(same, same) == 3 / 6  # of 6 pairs of two runs 3 agree
+    assert agreement(same, ["s", "t"]) == (3 * 1 + 1 * 1) / 8
+    assert agreement(["s"], ["t"]) == 0
+    one = ["s"]
+    assert agreement(one, one) is None
+
+
+def drift(**counts: tuple[int, int, int]) -> Drift:
+    """Implementations by how often they did each of three things."""
+    kinds = ([BEIJING, SHANGHAI],), ([BEIJING], [SHANGHAI]), ()
+    return Drift(
+        [
+            run(name, *kinds[kind])
+            for name, often in counts.items()
+            for kind, count in enumerate(often)
+            for _ in range(count)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ((20, 0, 0), (20, 0, 0), "equivalent"),
+        ((1, 0, 0), (1, 0, 0), "equivalent"),
+        ((10, 6, 4), (9, 8, 3), "indistinguishable"),
+        ((19, 1, 0), (20, 0, 0), "indistinguishable"),  # as rare as its own noise
+        ((20, 0, 0), (0, 20, 0), "different"),
+        ((18, 2, 0), (6, 14, 0), "different"),
+        ((1, 0, 0), (0, 1, 0), "inconclusive"),  # once is never
+        ((3, 0, 0), (0, 3, 0), "inconclusive"),
+    ],
+)
+def test_verdicts(a: Any, b: Any, verdict: str) -> None:
+    (found,) = judged([drift(a=a, b=b)])
+    assert found.verdict == verdict, found
+
+
+def test_the_level_is_shared_out_among_the_pairs() -> None:
+    sides = {"a": (14, 6, 0), "b": (6, 14, 0)}
+    (alone,) = judged([drift(**sides)])
+    assert alone.p is not None
+    assert 0.025 < alone.p < 0.06
+    many = judged([drift(**sides, c=(14, 6, 0)), drift(**sides)])
+    assert [found.level for found in many] == [0.05 / 3] * 3
+    assert many[0].verdict == "indistinguishable"
+
+
+def test_runs_that_the_endpoint_failed_are_left_out() -> None:
+    failed = run("b", status="model_error")
+    group = Drift([run("a", [BEIJING]), run("b", [BEIJING]), failed])
+    assert group.failed == 1
+    assert judged([group])[0].verdict == "equivalent"
+    assert judged([Drift([run("a", [BEIJING]), failed])])[0].verdict == "inconclusive"
+
+
+# ------------------------------------------------------------ the offline model's drift
+
+
+def told(name: str, *, seed: int = 0, repeats: int = 30) -> list[str]:
+    settings = load_settings(temperature=0.7, _env_file="")
+    agent = Subject(name, load(find(name).target))
+    runs = run_each([agent], [[PUBLISHED]], settings, TOOLS, repeats=repeats, seed=seed)
+    return [strategy(each) for each in runs]
+
+
+def test_the_offline_drift_repeats_and_holds_the_published_trace() -> None:
+    first = told("stage3")
+    assert first == told("stage3")
+    assert first != told("stage3", seed=1)
+    counts = Counter(first)
+    assert (
+        'get_current_time() + get_stock_price(symbol="腾讯")'
+        ' + calculate(expression="300 * 100")'
+    ) in counts
+    assert len(counts) > 2
+    assert counts.most_common(1)[0][0].count("\n") == 2, "mostly serial"
+
+
+def test_at_temperature_0_the_offline_model_does_not_drift(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = [f"--implementation={each.name}" for each in LADDER]
+    assert main(["drift", PUBLISHED, "--repeats", "2", *names, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {v["verdict"] for v in document["verdicts"]} == {"equivalent"}
+    shares = document["drift"][0]["agreement"]
+    assert {share for row in shares.values() for share in row.values()} == {1}
+
+
+# ------------------------------------------------------------------------ whole reports
+
+
+class EverySecond:
+    """A server that changes one token in every second reply, temperature or not."""
+
+    asked = 0
+
+    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
+        if request["messages"][-1]["role"] == "tool":
+            return Reply(200, dump(completion({"content": "done"}, "m")))
+        EverySecond.asked += 1
+        value = "100 * 385.6" if EverySecond.asked % 2 else "385.6 * 100"
+        function = {"name": "calculate", "arguments": json.dumps({"expression": value})}
+        call = {"id": "a", "type": "function", "function": function}
+        message = {"content": None, "tool_calls": [call]}
+        return Reply(200, dump(completion(message, "m")))
+
+    async def models(self) -> Reply:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_noisy_server_is_not_taken_for_the_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three implementations take turns, so that two alternating replies fall on all."""
+    with Gateway(EverySecond()) as endpoint:
+        command = ["drift", PUBLISHED, "--repeats", "10", "--json"]
+        command += ["--base-url", endpoint.url(), "--model", "m"]
+        for name in ("stage1", "stage3", "stage4"):
+            command += ["--implementation", name]
+        out = tmp_path / "runs.jsonl"
+        assert main([*command, "--out", str(out)]) == 3
+    document = json.loads(capsys.readouterr().out)
+    verdicts = document["verdicts"]
+    assert {v["verdict"] for v in verdicts} == {"indistinguishable"}
+    assert all(v["cause"] is None for v in verdicts), "no code is blamed"
+    assert verdicts[0]["own_agreement"] == [pytest.approx(4 / 9)] * 2  # 2 × 5 of 10
+    assert verdicts[0]["agreement"] == 0.5
+    assert len(record.read(out)) == 30
+    assert main(["drift", "--recorded", str(out), "--json"]) == 3
+    again = json.loads(capsys.readouterr().out)
+    assert again["drift"] == document["drift"]
+
+
+def test_a_fault_in_the_code_shows_in_the_first_request(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faulty = "equivalence.faults:one_space_more"
+    command = ["drift", "介绍一下你自己", "--repeats", "2"]
+    command += ["--implementation", "stage3", "--implementation", faulty]
+    assert main([*command, "--json"]) == 0  # it decides the same
+    (verdict,) = json.loads(capsys.readouterr().out)["verdicts"]
+    assert (verdict["cause"], verdict["path"]) == ("request", "$.messages[0].content")
+
+
+def test_an_implementation_that_decides_otherwise_is_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It loses the last result of a turn, so the model asks again."""
+    faulty = "equivalence.faults:lost_result"
+    command = ["drift", "北京和上海今天哪个更暖和？", "--repeats", "6"]
+    command += ["--implementation", "stage3", "--implementation", faulty]
+    assert main(command) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "stage3 vs equivalence.faults:lost_result: different" in shown
+    assert "with themselves 100% and 100%" in shown
+
+
+def test_a_cassette_is_taken_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cassette = str(tmp_path / "warm")
+    command = ["record", PUBLISHED, "--temperature", "0.7", "--repeats", "4", "--out"]
+    command += [cassette, "--implementation", "stage1", "--implementation", "stage3"]
+    assert main(command) == 0
+    capsys.readouterr()
+    main(["drift", "--recorded", cassette, "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert len(document["runs"]) == 8
+    (only,) = document["drift"]
+    assert {sum(c.values()) for c in only["strategies"].values()} == {4}
+
+
+def test_ctrl_c_keeps_what_was_gathered(tmp_path: Path) -> None:
+    out = tmp_path / "runs.jsonl"
+    command = [
+        *(sys.executable, "-m", "equivalence", "drift", PUBLISHED),
+        *("--implementation", "stage3", "--implementation", "stage4"),
+        *("--temperature", "0.7", "--repeats", "100000", "--out", str(out), "--json"),
+    ]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    end = time.monotonic() + 120
+    while not out.exists() or out.read_bytes().count(b"\n") < 3:
+        assert time.monotonic() < end, "it did not begin"
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    printed, said = process.communicate(timeout=120)
+    assert process.returncode == 130, said.decode()
+    assert "Traceback" not in said.decode()
+    document = json.loads(printed)
+    assert len(document["runs"]) == len(record.read(out)) >= 3
+    assert f"interrupted: {len(document['runs'])} runs" in said.decode()
