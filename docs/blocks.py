@@ -64,8 +64,8 @@ def console(
         shutil.copy(ROOT / path, _folder() / name)
     code, output = run(command)
     assert code == exit_code, f"{command}: {code}, not {exit_code}\n{output}"
-    lines = [line.rstrip() for line in output.strip("\n").splitlines()]
-    lines = _without_rules(lines)
+    lines = [line.rstrip() for line in output.splitlines()]
+    lines = _without_rules("\n".join(lines).strip("\n").splitlines())
     if without:
         lines = [f"[… {without}]" if without in line else line for line in lines]
     if (head or tail) and len(lines) > head + tail + 1:
@@ -626,7 +626,8 @@ def _concept_cell(cell: Cell) -> str:
 # ------------------------------------------------------------------ the matrix
 
 RACES = {
-    "one_of_two_concurrent_tools_raises": "which of two threads is first is chance",
+    "one_of_two_parallel_tools_raises": "which of two threads is first is chance",
+    "one_of_two_concurrent_tools_raises": "the same, with a tool that takes longer",
     "never_side_by_side": "whether two calls meet is a matter of time",
 }
 """Scenarios of which the stock agents make another thing now and then."""

@@ -346,8 +346,9 @@ def _line(out: Console, verdict: DriftVerdict) -> None:
         out.print(
             Text(f"  The code differs in the first request, {place.path}:", "red")
         )
-        out.print(Text(f"    {verdict.left}: {show.short(place.left)}"))
-        out.print(Text(f"    {verdict.right}: {show.short(place.right)}"))
+        names = (verdict.left, verdict.right)
+        for name, value in zip(names, show.apart(place), strict=True):
+            out.print(Text(f"    {name}: {value}"))
 
 
 def _summary(out: Console, verdicts: Sequence[DriftVerdict]) -> None:

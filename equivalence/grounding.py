@@ -232,7 +232,7 @@ def _leaves(value: Any) -> Iterator[str | int | float]:
 
 def _in_text(name: str, text: str) -> Iterator[Number]:
     """The numbers of a text argument, less digits that are part of a code."""
-    plain = unicodedata.normalize("NFKC", text)
+    plain = _plain(text)
     for match in _NUMBER.finditer(plain):
         token, before = match[0], plain[: match.start()][-1:]
         after = plain[match.end() : match.end() + 2]
@@ -249,7 +249,7 @@ def _in_text(name: str, text: str) -> Iterator[Number]:
 
 def _said(text: str) -> Iterator[Decimal]:
     """All that the numbers of a text can mean, written in digits or in words."""
-    plain = unicodedata.normalize("NFKC", text)
+    plain = _plain(text)
     plain = re.sub(r"百分之\s?(\d+(?:\.\d+)?)", r"\1%", plain)
     for match in _NUMBER.finditer(plain):
         value = _decimal(match[0])
@@ -266,7 +266,13 @@ def _said(text: str) -> Iterator[Decimal]:
 
 
 def _tokens(text: str) -> list[str]:
-    return _NUMBER.findall(unicodedata.normalize("NFKC", text))
+    return _NUMBER.findall(_plain(text))
+
+
+def _plain(text: str) -> str:
+    """The text in plain digits and signs. A comma of Chinese prose stays apart from the
+    digits beside it: 28，154 are two numbers."""
+    return unicodedata.normalize("NFKC", re.sub("，(?![０-９])", ", ", text))
 
 
 def _decimal(token: str) -> Decimal:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +32,7 @@ from equivalence.run import Session, Subject
 from equivalence.trial import DEMO_TOOLS, load_tools, subjects
 from gateway import Cassette, Gateway
 
-LEFT_OUT = "another protocol"
+RECORDED = " as recorded"
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def replay(
                 continue
             mine = replace(asked, implementation=subject.name)
             run = session.ask(subject, mine, Cassette(recorded.exchanges))
-            left = replace(recorded.run, implementation=f"{source} as recorded")
+            left = replace(recorded.run, implementation=source + RECORDED)
             yield Replayed(source, subject.name, recorded.run, run, judge(left, run))
 
 
@@ -131,20 +130,18 @@ def replay_command(arguments: argparse.Namespace) -> int:
     )
     if not total:
         raise ValueError(f"{path} has no recorded run of these questions to replay")
-    started = time.perf_counter()
     runs = (
         each
         for source, subject in pairs
         for each in replay(recording, source, subject, tools, arguments.question)
     )
     played = list(show.tracked(runs, "replaying", total))
-    seconds = time.perf_counter() - started
     if arguments.out:
         for each in played:
             record.append(arguments.out, each.run)
     among = among_each_other(each.recorded for each in played) if own else []
     out = show.console(sys.stderr if arguments.json else sys.stdout)
-    _show(out, recording, played, among, seconds, in_full=bool(arguments.question))
+    _show(out, recording, played, among, in_full=bool(arguments.question))
     if arguments.json:
         document = {
             "recorded": recording.header,
@@ -162,12 +159,19 @@ def replay_command(arguments: argparse.Namespace) -> int:
 def exit_code(played: Sequence[Replayed], among: Sequence[Verdict]) -> int:
     """Return 1 where the code differs, 3 where only the model did or a run failed, 0
     where all is equal."""
-    code = [each.verdict for each in played]
-    if any(verdict.verdict == "different" for verdict in code):
+    verdicts = [each.verdict for each in played]
+    if any(_blames_code(verdict) for verdict in (*verdicts, *among)):
         return 1
-    if any(v.divergence and v.divergence.cause != "reply" for v in among):
-        return 1
-    return 3 if any(v.verdict != "equivalent" for v in (*code, *among)) else 0
+    return 3 if any(v.verdict != "equivalent" for v in (*verdicts, *among)) else 0
+
+
+def _blames_code(verdict: Verdict) -> bool:
+    """Whether the code made the difference: not where the model's reply did, and not
+    where the two ask it in different forms, so that it decides otherwise."""
+    place = verdict.divergence
+    if place is None or verdict.verdict != "different" or place.cause == "reply":
+        return False
+    return comparable(verdict.left.removesuffix(RECORDED), verdict.right)
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,6 @@ def _show(
     recording: Recording,
     played: Sequence[Replayed],
     among: Sequence[Verdict],
-    seconds: float,
     *,
     in_full: bool,
 ) -> None:
@@ -250,14 +253,12 @@ def _show(
             show.verdict(out, each.verdict)
     if among:
         _among(out, among)
+    ends = Counter(each.run.status for each in played)
+    words = ", ".join(f"{count} {status}" for status, count in ends.most_common())
+    out.print(f"{len(played)} runs replayed, no model asked: {words}")
     equal = sum(each.faithful for each in played)
-    out.print(
-        Text(
-            f"{len(played)} runs replayed in {seconds:.1f} s, no model asked:"
-            f" {equal} did exactly what was recorded, {len(played) - equal} did not",
-            "bold",
-        )
-    )
+    words = f"{equal} did exactly what was recorded, {len(played) - equal} did not"
+    out.print(Text(words, "bold"))
 
 
 def _versions(played: Sequence[Replayed]) -> list[str]:
@@ -286,27 +287,35 @@ def _traces(out: Console, played: Sequence[Replayed]) -> None:
 
 
 def _cross_table(out: Console, table: Sequence[Cell]) -> None:
-    """Draw who did what on whose answers."""
+    """Draw who did the same on whose answers, or where it first did otherwise."""
+    at = {(cell.source, cell.subject): cell for cell in table}
     sources = list(dict.fromkeys(cell.source for cell in table))
     names = list(dict.fromkeys(cell.subject for cell in table))
-    drawn = Table(title="Replayed", title_justify="left")
-    drawn.add_column("on the answers recorded for", overflow="fold")
-    for name in names:
-        drawn.add_column(escape(name), overflow="fold")
-    at = {(cell.source, cell.subject): cell for cell in table}
-    for source in sources:
-        row = (_cell_text(at.get((source, name)), source, name) for name in names)
-        drawn.add_row(escape(source), *row)
+    drawn = Table()
+    drawn.add_column("answers of", overflow="fold")
+    if all(source == name for source, name in at):
+        drawn.add_column("replayed by itself", overflow="fold")
+        for source in sources:
+            drawn.add_row(escape(source), _cell_text(at[source, source]))
+    else:
+        for name in names:
+            drawn.add_column(escape(name), overflow="fold")
+        for source in sources:
+            row = (_cell_text(at.get((source, name))) for name in names)
+            drawn.add_row(escape(source), *row)
     out.print(drawn)
+    if len(at) < len(sources) * len(names) and len(names) > 1:
+        words = "  –: the two ask the model in different forms (tools, or text)"
+        out.print(Text(words, "dim"))
 
 
-def _cell_text(cell: Cell | None, source: str, subject: str) -> Text:
+def _cell_text(cell: Cell | None) -> Text:
     if cell is None:
-        return Text("" if comparable(source, subject) else LEFT_OUT, "dim")
+        return Text("–", "dim")
+    equal = f"{cell.equal}/{cell.total}"
     if cell.cause is None:
-        return Text(f"equal {cell.equal}/{cell.total}", "green")
-    words = f"{cell.cause} {cell.model_call} {cell.path}, {cell.equal}/{cell.total}"
-    return Text(words, "red")
+        return Text(equal, "green")
+    return Text(f"{equal}, {cell.cause} {cell.model_call} {cell.path}", "red")
 
 
 def _among(out: Console, among: Sequence[Verdict]) -> None:
@@ -321,14 +330,11 @@ def _among(out: Console, among: Sequence[Verdict]) -> None:
         words = "; ".join(f"{count} {what}" for what, count in counts.most_common())
         out.print(Text(f"  {left} vs {right}: {words}"))
     replies = sum(
-        verdict.divergence is not None and verdict.divergence.cause == "reply"
+        verdict.divergence is not None
+        and verdict.divergence.cause == "reply"
+        and comparable(verdict.left, verdict.right)
         for verdict in among
     )
     if replies:
-        out.print(
-            Text(
-                f"  {replies} times the model, not the code, made the difference:"
-                " the same request got another reply",
-                "dim",
-            )
-        )
+        words = f"  {replies} times the same request got another reply: not the code"
+        out.print(Text(words, "dim"))

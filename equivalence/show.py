@@ -16,6 +16,7 @@ from rich.text import Text
 
 from equivalence.compare import RULES, Divergence, Verdict, explain, judge
 from equivalence.record import STATUSES, Run, Step
+from gateway.canonical import excerpts
 
 if TYPE_CHECKING:
     from equivalence.matrix import Cell
@@ -153,10 +154,19 @@ def verdict(out: Console, found: Verdict) -> None:
         )
     out.print(line)
     if place:
-        for name, value in ((found.left, place.left), (found.right, place.right)):
-            out.print(Text(f"  {name}: {short(value)}"))
+        for name, value in zip((found.left, found.right), apart(place), strict=True):
+            out.print(Text(f"  {name}: {value}"))
     if found.verdict != "equivalent":
         out.print(Text(f"  {explain(found)}", "dim"))
+
+
+def apart(place: Divergence) -> tuple[str, str]:
+    """Return the two values, short enough to read; where they would look the same then,
+    what stands around the first character that is not."""
+    left, right = short(place.left), short(place.right)
+    if left == right:
+        return excerpts(place.left, place.right, LONGEST_VALUE)
+    return left, right
 
 
 def summary(out: Console, verdicts: Sequence[Verdict]) -> None:

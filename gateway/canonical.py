@@ -72,6 +72,21 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(left == right) or both_nan
 
 
+def excerpts(left: Any, right: Any, limit: int) -> tuple[str, str]:
+    """Return the two values as JSON, each in at most `limit` characters, which begin
+    shortly before the first one in which they differ."""
+    texts = [json.dumps(value, ensure_ascii=False) for value in (left, right)]
+    pairs = enumerate(zip(*texts, strict=False))
+    same = next((i for i, (a, b) in pairs if a != b), min(map(len, texts)))
+    start = max(0, same - limit // 4) if max(map(len, texts)) > limit else 0
+    parts = [text[start : start + limit] for text in texts]
+    a, b = (
+        f"{'…' * bool(start)}{part}{'…' * (start + limit < len(text))}"
+        for part, text in zip(parts, texts, strict=True)
+    )
+    return a, b
+
+
 def _call(call: Any, ids: dict[Any, str]) -> Any:
     if not isinstance(call, dict):
         return call

@@ -7,12 +7,11 @@ the two differ.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.canonical import canonical_request, differences
+from gateway.canonical import canonical_request, differences, excerpts
 from gateway.streaming import to_stream
 from gateway.upstreams import Reply, dump, error_reply, model_list
 
@@ -69,11 +68,12 @@ class Cassette:
                 return f"{where} with this same request"
         elif place is None:
             return None
-        path, recorded, sent = place
+        path = place[0]
+        recorded, sent = excerpts(*place[1:], LONGEST_VALUE)
         nearest_number = min(number, len(self.exchanges))
         return (
             f"{where}: {path} differs from model call {nearest_number}:"
-            f" recorded {_short(recorded)}, sent {_short(sent)}"
+            f" recorded {recorded}, sent {sent}"
         )
 
     async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
@@ -97,8 +97,3 @@ def as_recorded(recorded: RecordedExchange, request: dict[str, Any]) -> Reply:
     if request.get("stream") is True and isinstance(reply, dict) and "choices" in reply:
         return Reply(recorded.status, to_stream(reply, request), "text/event-stream")
     return Reply(recorded.status, dump(reply), headers=headers)
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

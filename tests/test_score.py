@@ -330,6 +330,7 @@ def test_a_number_is_found_whatever_its_format(answer: str, holds: bool) -> None
         ("154.324 磅", True),
         ("约 154.32 磅", True),
         ("154.3", True),
+        ("大约是 70，154.32 磅", True),
         ("154", True),
         ("155", False),
         ("150", False),
@@ -670,8 +671,11 @@ def test_a_model_that_is_not_there_ends_it(
 
 
 def test_the_settings_reach_the_model(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(
+        "LLM_CLOCK", "2030-01-01T00:00:00+00:00"
+    )  # the cases have theirs
     arguments = ["score", "--implementation", "stage4", "--cases", few(folder, *FEW)]
     more = ["--max-steps", "1", "--temperature", "0.5", "--model", "another"]
     assert main([*arguments, *more, "--out", "runs.jsonl"]) == 1
