@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.text import Text
 
-from config import ConfigurationError, load_settings, make_gateway
+from config import load_settings, make_gateway
 from equivalence import show
 from equivalence.grounding import Said, note, said_before
 from equivalence.hints import hint
@@ -23,6 +23,7 @@ from equivalence.record import Run
 from equivalence.trace import Execution, tool_calls
 from gateway import Exchange
 from tools import TOOLS
+from usage import UsageError
 
 EXAMPLES = "现在几点了？ · What is the weather in Beijing? · /new · quit"
 
@@ -43,7 +44,7 @@ def main(stage: str, *, successor: str | None = None) -> int:
             repair=False if arguments.raw else None,
         )
         agent = load(find(name or stage).target)
-    except ConfigurationError as error:
+    except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     with make_gateway(settings) as gateway:

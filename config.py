@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from usage import UsageError
+
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
@@ -30,10 +32,6 @@ SYSTEM_PROMPT = (
 )
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-class ConfigurationError(ValueError):
-    """A setting that cannot work; the message is one line that says what to do."""
 
 
 def endpoint_url(url: str) -> str:
@@ -96,7 +94,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
-    """Read environment and .env; `overrides` that are not None win. ConfigurationError
+    """Read environment and .env; `overrides` that are not None win. UsageError
     says in one line which setting to change; `needs_key`: whether a server that is not
     local wants one from us."""
     given = {name: value for name, value in overrides.items() if value is not None}
@@ -106,12 +104,12 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
         problem = error.errors()[0]
         name = "_".join(str(part) for part in problem["loc"][:1]).upper()
         reason = problem["msg"].removeprefix("Value error, ")
-        raise ConfigurationError(f"LLM_{name}: {reason}") from None
+        raise UsageError(f"LLM_{name}: {reason}") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(".env is not a UTF-8 file: save it as UTF-8") from None
+        raise UsageError(".env is not a UTF-8 file: save it as UTF-8") from None
     except SettingsError as error:  # names the field in quotes
         name = str(error).split('"')[1].upper()
-        raise ConfigurationError(f"LLM_{name}: this is not valid JSON") from None
+        raise UsageError(f"LLM_{name}: this is not valid JSON") from None
     if settings.base_url:
         _check_endpoint(settings, needs_key)
     return settings
@@ -119,10 +117,10 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
 
 def _check_endpoint(settings: Settings, needs_key: bool) -> None:
     if "model" not in settings.model_fields_set:
-        raise ConfigurationError("LLM_MODEL is not set: name the model to ask for")
+        raise UsageError("LLM_MODEL is not set: name the model to ask for")
     local = urlsplit(settings.base_url).hostname in LOOPBACK
     if needs_key and not settings.api_key and not local:
-        raise ConfigurationError(
+        raise UsageError(
             f"LLM_API_KEY is not set and {settings.base_url} is not a local server:"
             " set it (LLM_API_KEY=none if that server wants no key)"
         )

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from arithmetic import CannotEvaluate, evaluate
+from usage import UsageError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -195,13 +196,13 @@ class ToolOutcome(NamedTuple):
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return the tools by name, in order. ValueError: a duplicate, or an async one."""
+    """Return the tools by name, in order. UsageError: a duplicate, or an async one."""
     named: dict[str, Tool] = {}
     for tool in tools:
         if tool.__name__ in named:
-            raise ValueError(f"two tools are named {tool.__name__!r}: rename one")
+            raise UsageError(f"two tools are named {tool.__name__!r}: rename one")
         if inspect.iscoroutinefunction(inspect.unwrap(tool)):
-            raise ValueError(f"tool {tool.__name__!r} is async: pass a plain function")
+            raise UsageError(f"tool {tool.__name__!r} is async: pass a plain function")
         named[tool.__name__] = tool
     return named
 

@@ -67,7 +67,8 @@ def console(
     lines = [line.rstrip() for line in output.splitlines()]
     lines = _without_rules("\n".join(lines).strip("\n").splitlines())
     if without:
-        lines = [f"[… {without}]" if without in line else line for line in lines]
+        varies = "[… this line varies]"
+        lines = [varies if without in line else line for line in lines]
     if (head or tail) and len(lines) > head + tail + 1:
         cut = f"[… {len(lines) - head - tail} more lines]"
         lines = [*lines[:head], cut, *lines[len(lines) - tail :]]

@@ -47,6 +47,7 @@ from equivalence.grounding import mentions
 from equivalence.record import Run, Step
 from equivalence.run import CLOCK
 from tools import STOCKS, TOOLS, WEATHER, ToolOutcome, by_name, run_tool
+from usage import UsageError
 
 FILE = Path(__file__).parent.parent / "scenarios" / "benchmark.yaml"
 
@@ -218,33 +219,33 @@ def read_cases(path: Path = FILE) -> list[Case]:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML in UTF-8: {error}") from None
+        raise UsageError(f"{path} is not YAML in UTF-8: {error}") from None
     if not isinstance(data, list) or not data:
-        raise ValueError(f"{path} holds no list of cases")
+        raise UsageError(f"{path} holds no list of cases")
     cases: list[Case] = []
     for number, entry in enumerate(data, 1):
         named = entry.get("id", number) if isinstance(entry, dict) else number
         try:
             case = _case(**entry)
             if case.id in {other.id for other in cases}:
-                raise ValueError("the id is taken")
+                raise UsageError("the id is taken")
             firsts = {other.questions[0].ask: other.id for other in cases}
             if twin := firsts.get(case.questions[0].ask):
-                raise ValueError(f"it begins with the same question as {twin}")
+                raise UsageError(f"it begins with the same question as {twin}")
         except (TypeError, ValueError, re.error) as error:
             words = re.sub(r"^_\w+\(\) ", "", str(error))
-            raise ValueError(f"{path}, case {named}: {words}") from None
+            raise UsageError(f"{path}, case {named}: {words}") from None
         cases.append(case)
     return cases
 
 
 def _case(*, id: str, kind: str, language: str, questions: list[Any]) -> Case:
     if kind not in KINDS:
-        raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+        raise UsageError(f"kind {kind!r} is none of {', '.join(KINDS)}")
     if language not in LANGUAGES:
-        raise ValueError(f"language {language!r} is none of {', '.join(LANGUAGES)}")
+        raise UsageError(f"language {language!r} is none of {', '.join(LANGUAGES)}")
     if not questions:
-        raise ValueError("it has no questions")
+        raise UsageError("it has no questions")
     return Case(str(id), kind, language, tuple(_question(**each) for each in questions))
 
 
@@ -259,23 +260,23 @@ def _question(
     expected = tuple(_call(*call) for call in calls)
     for index, call in enumerate(expected):
         if missing := set(call.after) - {other.tool for other in expected[:index]}:
-            raise ValueError(f"{call} needs {', '.join(missing)}, which is not before")
+            raise UsageError(f"{call} needs {', '.join(missing)}, which is not before")
     return Question(ask, expected, tuple(_expected(each) for each in answer), wrong)
 
 
 def _call(tool: str, arguments: dict[str, Any], *after: str) -> Call:
     call = Call(tool, arguments, after)
     if not (tried := outcome(call)).ok:
-        raise ValueError(f"{call} cannot work: {tried.content}")
+        raise UsageError(f"{call} cannot work: {tried.content}")
     return call
 
 
 def _expected(each: Any) -> Decimal | tuple[str, ...]:
     if isinstance(each, int | float) and not isinstance(each, bool):
         if each < 0:
-            raise ValueError(f"{each}: a number has no sign here, write that as a text")
+            raise UsageError(f"{each}: a number has no sign here, write that as a text")
         return Decimal(str(each))
     texts = each if isinstance(each, list) else [each]
     if not texts or not all(isinstance(text, str) and text for text in texts):
-        raise ValueError(f"{each!r} is neither a number nor a text: put it in quotes")
+        raise UsageError(f"{each!r} is neither a number nor a text: put it in quotes")
     return tuple(name for text in texts for name in _names(text))

@@ -34,6 +34,7 @@ from gateway import Exchange, RecordedExchange
 from gateway.canonical import wire_request
 from gateway.cassette import as_recorded
 from gateway.server import take_in
+from usage import UsageError
 
 SCHEMA = "agent-cassette/1"
 
@@ -125,9 +126,9 @@ def read_cassette(path: Path) -> Recording:
         except (ValueError, LookupError, TypeError) as error:
             known = isinstance(error, ValueError)
             words = error if known else f"{type(error).__name__} {error}"
-            raise ValueError(f"{path}, line {number}: {words}") from None
+            raise UsageError(f"{path}, line {number}: {words}") from None
     if recording is None:
-        raise ValueError(f"{path} is empty")
+        raise UsageError(f"{path} is empty")
     for asked, exchanges, _ in open_runs.values():
         if len(exchanges) >= len(recording.unfinished.get(asked, ())):
             recording.unfinished[asked] = exchanges
@@ -138,7 +139,7 @@ def empty_recording(header: Line) -> Recording:
     """Return a recording with this header and no runs yet; ValueError where the header
     is none of a cassette."""
     if not isinstance(header, dict) or header.get("schema") != SCHEMA:
-        raise ValueError(f'no cassette: "schema" is not "{SCHEMA}"')
+        raise UsageError(f'no cassette: "schema" is not "{SCHEMA}"')
     server = header["server"]
     settings = Settings(
         **{

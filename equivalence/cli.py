@@ -15,6 +15,7 @@ from equivalence import record
 from equivalence.compare import Verdict, judge, pair
 from equivalence.implementations import LADDER, STOCK
 from equivalence.record import Run
+from usage import UsageError
 
 EXIT_CODES = (
     "exit codes: 0 all equivalent, 1 a difference, 3 inconclusive or"
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.command(arguments))
-    except (ValueError, OSError) as error:
+    except (UsageError, OSError) as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -253,7 +254,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     paths = (arguments.left, arguments.right)
     pairs, alone = pair(*(record.read(path) for path in paths))
     if not pairs:
-        raise ValueError("the two files have no question in common")
+        raise UsageError("the two files have no question in common")
     report = Report(as_json=arguments.json)
     for couple in pairs:
         left, right = (
@@ -278,7 +279,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
     if arguments.scenario:
         scenarios = [each for each in scenarios if each.name == arguments.scenario]
         if not scenarios:
-            raise ValueError(f"no scenario is named {arguments.scenario!r}")
+            raise UsageError(f"no scenario is named {arguments.scenario!r}")
     out = show.console(sys.stderr if arguments.json else sys.stdout)
     rows = track(
         matrix(scenarios, GROUPS),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
+from usage import UsageError
+
 
 @dataclass(frozen=True)
 class Implementation:
@@ -89,7 +91,7 @@ def find(name: str) -> Implementation:
     if ":" in name:
         return Implementation(name, name, "your own")
     known = ", ".join(implementation.name for implementation in (*LADDER, *STOCK))
-    raise ValueError(
+    raise UsageError(
         f"no implementation is named {name!r}; known are {known};"
         " your own is written module:function"
     )
@@ -110,10 +112,10 @@ def load(target: str) -> Any:
     try:
         module = import_module(module_name)
     except Exception as error:  # a user's file may do anything
-        raise ValueError(
+        raise UsageError(
             f"cannot import {target}: {type(error).__name__}: {error}"
         ) from None
     try:
         return getattr(module, attribute)
     except AttributeError:
-        raise ValueError(f"{module_name} has no {attribute!r}") from None
+        raise UsageError(f"{module_name} has no {attribute!r}") from None

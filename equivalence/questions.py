@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from usage import UsageError
+
 DEMO = Path(__file__).parent.parent / "scenarios" / "demo_questions.jsonl"
 
 Conversation = list[str]
@@ -19,7 +21,7 @@ def read_questions(path: Path) -> list[Conversation]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8: {error}") from None
+        raise UsageError(f"{path} is not UTF-8: {error}") from None
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
@@ -27,11 +29,11 @@ def read_questions(path: Path) -> list[Conversation]:
         try:
             value = json.loads(line) if line[0] in '["' else line
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from None
+            raise UsageError(f"{path}, line {number}: {error}") from None
         turns = value if isinstance(value, list) else [value]
         if not turns or not all(isinstance(q, str) and q.strip() for q in turns):
-            raise ValueError(f"{path}, line {number}: a question must be a text")
+            raise UsageError(f"{path}, line {number}: a question must be a text")
         found.append(turns)
     if not found:
-        raise ValueError(f"{path} holds no question")
+        raise UsageError(f"{path} holds no question")
     return found

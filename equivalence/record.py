@@ -10,6 +10,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from usage import UsageError
+
 SCHEMA = "agent-run/1"
 
 STATUSES = {
@@ -87,13 +89,13 @@ class Run:
     def from_json(cls, data: dict[str, Any]) -> Run:
         """ValueError where the data is not a run record of this schema."""
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise ValueError(f'no run record: "schema" is not "{SCHEMA}"')
+            raise UsageError(f'no run record: "schema" is not "{SCHEMA}"')
         try:
             fields = {key: value for key, value in data.items() if key != "schema"}
             fields["steps"] = [Step(**step) for step in fields.get("steps", ())]
             return cls(**fields)
         except TypeError as error:
-            raise ValueError(f"no run record: {error}") from None
+            raise UsageError(f"no run record: {error}") from None
 
 
 def append(path: Path, run: Run) -> None:
@@ -127,7 +129,7 @@ def _parsed(path: Path, lines: Iterable[str]) -> Iterator[Run]:
         try:
             yield Run.from_json(json.loads(line))
         except ValueError as error:
-            raise ValueError(f"{path}, record {number}: {error}") from None
+            raise UsageError(f"{path}, record {number}: {error}") from None
 
 
 def end_last_line(path: Path) -> None:

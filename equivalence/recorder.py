@@ -20,6 +20,7 @@ from equivalence.record import Run, Step, end_last_line
 from equivalence.run import Asked
 from gateway import Exchange, RecordedExchange
 from gateway.canonical import canonical_request, differences
+from usage import UsageError
 
 KEPT_OF_A_REPLY = ("model", "choices", "usage")
 
@@ -168,7 +169,7 @@ def _check_same(path: Path, old: Line, new: Line) -> None:
     )
     for place, was, now in differences(before, after):
         name = place.removeprefix("$.").removeprefix("settings.")
-        raise ValueError(
+        raise UsageError(
             f"{path} was recorded with {name} {_text(was)}, not {_text(now)}:"
             " choose another file, or the same settings"
         )

@@ -31,6 +31,7 @@ from equivalence.record import Run
 from equivalence.run import Session, Subject
 from equivalence.trial import DEMO_TOOLS, load_tools, subjects
 from gateway import Cassette, Gateway
+from usage import UsageError
 
 RECORDED = " as recorded"
 
@@ -113,7 +114,7 @@ def replay_command(arguments: argparse.Namespace) -> int:
     path = cassette_path(arguments.cassette)
     recording = read_cassette(path)
     if not recording.runs:
-        raise ValueError(f"{path} holds no finished run")
+        raise UsageError(f"{path} holds no finished run")
     tools = load_tools(arguments.tools or _recorded_tools(recording, path))
     own = arguments.implementation is None
     pairs = [
@@ -129,7 +130,7 @@ def replay_command(arguments: argparse.Namespace) -> int:
         for _, recorded in recording.of(source)
     )
     if not total:
-        raise ValueError(f"{path} has no recorded run of these questions to replay")
+        raise UsageError(f"{path} has no recorded run of these questions to replay")
     runs = (
         each
         for source, subject in pairs
@@ -214,7 +215,7 @@ def cells(played: Iterable[Replayed]) -> list[Cell]:
 def _recorded_tools(recording: Recording, path: Path) -> str:
     tools = str(recording.header["tools"])
     if tools != DEMO_TOOLS:  # a file does not decide what is imported here
-        raise ValueError(f"{path} was recorded with --tools {tools}: give it here too")
+        raise UsageError(f"{path} was recorded with --tools {tools}: give it here too")
     return tools
 
 
@@ -222,7 +223,7 @@ def _by_name(recording: Recording, path: Path) -> list[str]:
     """The recorded implementations that can be called by their name here."""
     names = [name for name in recording.implementations if "{question}" not in name]
     if not names:
-        raise ValueError(f"{path} was recorded for commands: name an --implementation")
+        raise UsageError(f"{path} was recorded for commands: name an --implementation")
     return names
 
 

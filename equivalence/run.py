@@ -16,6 +16,7 @@ from equivalence.observe import observe
 from equivalence.questions import Conversation
 from equivalence.record import Run
 from gateway import Exchange, Gateway, OfflineModel, Upstream
+from usage import UsageError
 
 CLOCK = datetime(2026, 1, 5, 9, 30, tzinfo=timezone(timedelta(hours=8)))
 """What get_current_time answers under the judge, so that runs can be compared."""
@@ -61,7 +62,7 @@ class Session:
         """Return the run. ValueError where an earlier question was not asked here."""
         key = subject.name, asked.repeat, asked.history
         if asked.history and key not in self._conversations:
-            raise ValueError(
+            raise UsageError(
                 f"{subject.name} was not asked {asked.history[-1]!r}, which"
                 f" {asked.question!r} follows"
             )
@@ -148,14 +149,14 @@ class CommandAgent:
 
     def __init__(self, command: str) -> None:
         if "{question}" not in command:
-            raise ValueError("--command needs the place {question} in it")
+            raise UsageError("--command needs the place {question} in it")
         self.words = shlex.split(command, posix=os.name != "nt")
 
     def __call__(
         self, question: str, *, history: Sequence[Any], settings: Settings, **_: Any
     ) -> list[Any]:
         if history:
-            raise ValueError("a command answers single questions, no follow-ups")
+            raise UsageError("a command answers single questions, no follow-ups")
         environment = {
             **os.environ,
             "OPENAI_BASE_URL": settings.gateway_url or "",

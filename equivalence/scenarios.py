@@ -45,6 +45,7 @@ from typing import Any
 import yaml
 
 from gateway import Script
+from usage import UsageError
 
 FOLDER = Path(__file__).parent.parent / "scenarios" / "mechanism"
 
@@ -82,9 +83,9 @@ def read_scenarios(folder: Path = FOLDER) -> list[Scenario]:
                 scenario = Scenario(**data)
             except TypeError as error:
                 name = data.get("name")
-                raise ValueError(f"{path.name}, {name}: {error}") from None
+                raise UsageError(f"{path.name}, {name}: {error}") from None
             if scenario.name in found:
-                raise ValueError(f"two scenarios are named {scenario.name!r}")
+                raise UsageError(f"two scenarios are named {scenario.name!r}")
             found[scenario.name] = scenario
     return list(found.values())
 

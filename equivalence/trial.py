@@ -12,6 +12,7 @@ from equivalence.implementations import LADDER, find, load
 from equivalence.questions import DEMO, Conversation, read_questions
 from equivalence.run import CommandAgent, Subject
 from tools import Tool, by_name
+from usage import UsageError
 
 DEMO_TOOLS = "tools:TOOLS"
 
@@ -36,7 +37,7 @@ class Trial:
 def trial(arguments: argparse.Namespace) -> Trial:
     """Return what the arguments ask for; ValueError says what of it cannot be had."""
     if arguments.repeats < 1:
-        raise ValueError("--repeats must be at least 1")
+        raise UsageError("--repeats must be at least 1")
     settings = load_settings(
         base_url=arguments.base_url,
         model=arguments.model,
@@ -79,4 +80,4 @@ def load_tools(target: str) -> list[Tool]:
     try:
         return list(by_name(load(target)).values())
     except (TypeError, AttributeError):
-        raise ValueError(f"{target} is not a list of functions") from None
+        raise UsageError(f"{target} is not a list of functions") from None

@@ -6,7 +6,8 @@ import argparse
 import contextlib
 import sys
 
-from config import ConfigurationError, load_settings, make_gateway
+from config import load_settings, make_gateway
+from usage import UsageError
 
 
 def main() -> int:
@@ -28,7 +29,7 @@ def main() -> int:
             repair=False if arguments.raw else None,
         )
         gateway = make_gateway(settings, arguments.port)
-    except (ConfigurationError, OSError, OverflowError) as error:
+    except (UsageError, OSError, OverflowError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(f"{gateway.url()} -> {settings.base_url or 'the offline model'}", flush=True)

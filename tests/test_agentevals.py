@@ -1,8 +1,8 @@
 """Our comparison beside agentevals' four match modes.
 
-Wherever ours says equal, all four of theirs must say so too. The other way round ours is
-stricter on purpose: theirs look past message texts, results and (by default) arguments,
-which is right for scoring an answer and wrong for telling two versions apart.
+Wherever ours says equal, all four of theirs must say so too. The other way round ours
+is stricter on purpose: theirs look past message texts, results and, where asked to,
+arguments, which is right for scoring and wrong for telling two versions apart.
 """
 
 from __future__ import annotations

@@ -303,12 +303,14 @@ def test_attempts_that_failed_are_recorded_and_replayed_as_one(tmp_path: Path) -
 
 
 def test_a_failure_is_replayed_without_repetition(tmp_path: Path) -> None:
-    broken = ByQuestion(broken=[Reply(400, b'{"error": {"message": "no such model"}}')])
+    body = b'{"error": {"message": "no such model"}}'
+    broken = ByQuestion(broken=[Reply(503, body, headers={"retry-after-ms": "1"})])
     recording = record(tmp_path / "f.jsonl", broken, ["stage3"], [["broken"]])
     (each,) = played(recording, "stage3", "stage3")
     assert each.run.status == each.recorded.status == "model_error"
     assert each.run.error == each.recorded.error
     assert "no such model" in str(each.run.error)
+    assert len(each.recorded.exchanges) == 3
     assert len(each.run.exchanges) == 1
 
 

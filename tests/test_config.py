@@ -19,7 +19,6 @@ import openai
 import pytest
 
 from config import (
-    ConfigurationError,
     Settings,
     endpoint_url,
     load_settings,
@@ -28,6 +27,7 @@ from config import (
 )
 from equivalence.implementations import LADDER, load
 from gateway import Gateway, HttpUpstream, OfflineModel, Script
+from usage import UsageError
 
 ROOT = Path(__file__).parent.parent
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_PROXY", "NO_PROXY")
@@ -111,7 +111,7 @@ def test_the_file_is_utf8_with_or_without_a_mark(
 
 def test_a_file_that_is_not_utf8_is_named(empty_folder: Path) -> None:
     (empty_folder / ".env").write_bytes("LLM_MODEL=通义千问\n".encode("gbk"))
-    with pytest.raises(ConfigurationError, match=r"^\.env .*UTF-8") as caught:
+    with pytest.raises(UsageError, match=r"^\.env .*UTF-8") as caught:
         load_settings()
     assert "\n" not in str(caught.value)
 
@@ -155,7 +155,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
         monkeypatch.setenv(variable, value)
     else:
         (empty_folder / ".env").write_text(f"{variable}={value}\n", encoding="utf-8")
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(UsageError) as caught:
         load_settings(model="m")
     text = str(caught.value)
     assert text.startswith(f"{variable}: ")
@@ -165,7 +165,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
 
 
 def test_an_address_without_a_scheme_is_told_the_scheme() -> None:
-    with pytest.raises(ConfigurationError, match="needs http:// or https://"):
+    with pytest.raises(UsageError, match="needs http:// or https://"):
         load_settings(base_url="127.0.0.1:8000/v1", model="m")
 
 
@@ -257,13 +257,13 @@ def test_a_local_server_needs_no_key(
 
 
 def test_a_remote_server_without_a_key_is_refused_before_any_request() -> None:
-    with pytest.raises(ConfigurationError, match=r"^LLM_API_KEY is not set") as caught:
+    with pytest.raises(UsageError, match=r"^LLM_API_KEY is not set") as caught:
         load_settings(base_url="https://models.example/v1", model="m")
     assert "\n" not in str(caught.value)
 
 
 def test_an_endpoint_needs_the_name_of_a_model() -> None:
-    with pytest.raises(ConfigurationError, match=r"^LLM_MODEL is not set"):
+    with pytest.raises(UsageError, match=r"^LLM_MODEL is not set"):
         load_settings(base_url="http://127.0.0.1:1/v1")
 
 

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -95,15 +96,26 @@ def cog(*pages: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="session")
+def checks() -> Iterator[dict[Path, Future[subprocess.CompletedProcess[str]]]]:
+    """The check of each page, two at a time; the longest first."""
+    pages = [page for page in PAGES if "[[[cog" in text_of(page)]
+    pages.sort(key=lambda page: page.stem != "differences")
+    with ThreadPoolExecutor(2) as pool:
+        yield {page: pool.submit(cog, page) for page in pages}
+
+
 @every_page
-def test_a_page_says_what_the_code_does(page: Path) -> None:
+def test_a_page_says_what_the_code_does(
+    page: Path, request: pytest.FixtureRequest
+) -> None:
     if "[[[cog" not in text_of(page):
         return
     if others := other_versions():
         pytest.skip(f"the pages show requirements.txt; installed is {others}")
     if os.name == "nt":
         pytest.skip("the pages show a POSIX shell")
-    done = cog(page)
+    done = request.getfixturevalue("checks")[page].result()
     assert done.returncode == 0, (
         f"{page.name} is out of date: run make docs\n{done.stdout}\n{done.stderr}"
     )

@@ -75,7 +75,7 @@ def test_what_is_missing(said: str, arguments: Any, missing: list[str]) -> None:
 
 
 def test_an_average_may_count_the_results() -> None:
-    said = Said("the average temperature of three cities")
+    said = Said("the average temperature")
     for result in ("25 °C", "28 °C", "31 °C"):
         said.learn(result)
     assert said.missing({"expression": "(25 + 28 + 31) / 3"}) == []
@@ -140,6 +140,18 @@ def test_a_converted_guess() -> None:
     mark(run)
     assert run.steps[1].ungrounded[0]["real"] == "25"
     assert run.steps[1].ungrounded[0]["answer"] == "corrected"
+
+
+def test_a_result_of_the_same_turn_comes_too_late() -> None:
+    weather = ("get_weather", {"city": "北京"}, "北京 Beijing: 25 °C, 晴 sunny")
+    doubled = ("calculate", {"expression": "25 * 2"}, "50")
+    run = Run("mine", "Beijing, doubled?", answer="50")
+    run.steps = [step(1, *weather), step(1, *doubled)]
+    mark(run)
+    assert [found["number"] for found in run.steps[1].ungrounded] == ["25"]
+    run.steps[1].turn = 2
+    mark(run)
+    assert run.steps[1].ungrounded == []
 
 
 def test_the_result_of_a_call_does_not_ground_it() -> None:

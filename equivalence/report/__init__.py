@@ -23,18 +23,19 @@ from equivalence.report.draw import html
 from equivalence.report.page import Page
 from equivalence.report.reading import groups
 from equivalence.report.values import visible
+from usage import UsageError
 
 
 def write_report(paths: Sequence[Path], out: Path) -> str:
     """Write the page about the runs of the files; return one line about it. ValueError
     and OSError say what is wrong with the files."""
     if any(out.resolve() == path.resolve() for path in paths):
-        raise ValueError(f"{out} is one of the files to read")
+        raise UsageError(f"{out} is one of the files to read")
     try:
         page = Page(list(groups(paths)))
         drawn = html(page).encode("utf-8", "backslashreplace")
     except RecursionError:
-        raise ValueError("a record is nested too deeply to be shown") from None
+        raise UsageError("a record is nested too deeply to be shown") from None
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     try:

@@ -12,6 +12,7 @@ from typing import Any
 from equivalence import record
 from equivalence.grounding import note
 from equivalence.record import Run
+from usage import UsageError
 
 
 @dataclass
@@ -29,10 +30,10 @@ def groups(paths: Sequence[Path]) -> Iterator[Group]:
     for path in dict.fromkeys(paths):
         runs = record.read(path)
         if not runs:
-            raise ValueError(f"{path} holds no run")
+            raise UsageError(f"{path} holds no run")
         for number, run in enumerate(runs, 1):
             if wrong := _malformed(run):
-                raise ValueError(f"{path}, record {number}: no run record: {wrong}")
+                raise UsageError(f"{path}, record {number}: no run record: {wrong}")
             asked = (*run.history, run.question, run.repeat)
             found.setdefault(asked, {})[run.implementation, path] = run
     order = list(dict.fromkeys(key for runs in found.values() for key in runs))
