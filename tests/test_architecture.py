@@ -55,7 +55,7 @@ ARROWS: dict[str, set[str]] = {
     # the judge
     "equivalence": {
         *("config", "tools", "tokens", "usage", "gateway"),
-        *("rich", "yaml", "jinja2", "arithmetic"),
+        *("rich", "yaml", "jinja2"),
     },
     "chat": {"config", "tools", "usage", "gateway", "equivalence", "rich"},
 }
