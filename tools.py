@@ -154,7 +154,7 @@ def unit_convert(value: float, from_unit: Unit, to_unit: Unit) -> str:
                 f"Error: {from_unit} and {to_unit} measure different things, so"
                 " nothing can be converted. Choose two units of one quantity."
             )
-    return f"{value:.10g} {from_unit} = {result:.10g} {to_unit}"
+    return f"{_digits(value)} {from_unit} = {_digits(result)} {to_unit}"
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -175,6 +175,11 @@ def _find(name: str, table: Mapping[Names, Any]) -> Names | None:
         if wanted in (n.casefold() for n in (*names, " ".join(names))):
             return names
     return None
+
+
+def _digits(number: float) -> str:
+    """Six digits, or as many as stand before the point: never 1.2e+06."""
+    return f"{number:.6g}" if abs(number) < 1e6 else f"{number:.15g}"
 
 
 def _list(table: Mapping[Names, Any]) -> str:

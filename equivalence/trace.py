@@ -263,7 +263,7 @@ def _executed(
             for index, call in enumerate(calls)
             for did in left
             if did.turn == turn and did.tool == call["name"]
-            if not _refused(call)
+            if not _not_executed(call["arguments"])
         ),
     )
     by_order = {did.order: did for did in left}
@@ -273,12 +273,6 @@ def _executed(
             found[index] = by_order.pop(order)
     left[:] = by_order.values()
     return found
-
-
-def _refused(call: dict[str, Any]) -> bool:
-    """Whether the gateway passed the call on as not to be executed."""
-    arguments = _parsed(call["arguments"])
-    return isinstance(arguments, dict) and INVALID_ARGUMENTS in arguments
 
 
 def _agreement(sent: Any, executed: dict[str, Any]) -> int:
