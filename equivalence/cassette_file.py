@@ -59,7 +59,7 @@ class Recording:
     settings: Settings
     """Under which it was recorded, and under which it is replayed."""
     runs: dict[Asked, RecordedRun] = field(default_factory=dict)
-    """The finished runs in the order of the file; of two the later one counts."""
+    """The finished runs, in order; of two recordings of one the later one counts."""
     unfinished: dict[Asked, list[RecordedExchange]] = field(default_factory=dict)
     """What runs without an end had got so far."""
     defined: dict[str, Any] = field(default_factory=dict)
@@ -188,7 +188,6 @@ def _read_line(
     else:
         asked, exchanges, times = open_runs.pop(number)
         run = _run(recording.settings, asked, exchanges, times, line, versions)
-        recording.runs.pop(asked, None)
         recording.runs[asked] = RecordedRun(run, exchanges)
 
 

@@ -358,8 +358,8 @@ def _summary(out: Console, verdicts: Sequence[DriftVerdict]) -> None:
     out.print(
         Text(
             f"Test: Freeman-Halton, on the strategies with and without arguments, p of"
-            f" the smaller times {LOOKS}. Different: p <= {verdicts[0].level:.2g},"
-            f" which is {LEVEL} over {len(verdicts)} pairs.",
+            f" the smaller times {LOOKS}. Different: p <= {verdicts[0].level:.2g}"
+            f" ({LEVEL} / {len(verdicts)}).",
             "dim",
         )
     )

@@ -13,7 +13,7 @@ from typing import Any
 from config import Settings, make_gateway
 from equivalence import show
 from equivalence.cassette_file import cassette_path, make_header
-from equivalence.compare import judge
+from equivalence.compare import compare, judge
 from equivalence.questions import Conversation
 from equivalence.record import Run
 from equivalence.recorder import Recorder
@@ -27,6 +27,7 @@ from equivalence.run import (
 from equivalence.trial import DEMO_TOOLS, trial
 from gateway import Cassette, RecordedExchange, Upstream
 from gateway.upstreams import Reply
+from usage import UsageError
 
 FAILURES = 3
 """So many runs in a row that the endpoint failed end the recording."""
@@ -81,20 +82,24 @@ def record_all(
 ) -> Iterator[Run]:
     """Yield the runs, recorded: those that the cassette at `path` has already come from
     it, the others from the endpoint. ValueError where the cassette was recorded under
-    other conditions; EndpointFailed where going on makes no sense."""
+    other conditions or with other code; EndpointFailed where going on is of no use."""
     settings = with_clock(settings)
     failed = 0
+    renewed: set[tuple[str, int, tuple[str, ...]]] = set()  # what followed is stale
     header = make_header(settings, tools_name, note)
     with Recorder(path, header) as recorder, make_gateway(settings) as gateway:
         session = Session(settings, tools, gateway)
         plan = planned(subjects, conversations, repeats)
         for number, (subject, asked) in enumerate(plan, 1):
+            conversation = subject.name, asked.repeat, asked.history
             recorded = recorder.recording.runs.get(asked)
-            if recorded and recorded.run.status != "model_error":
+            if recorded and conversation not in renewed and _answered(recorded.run):
                 # Played again, because questions that follow need its conversation.
-                session.ask(subject, asked, Cassette(recorded.exchanges))
+                run = session.ask(subject, asked, Cassette(recorded.exchanges))
+                _check_replay(path, recorded.run, run)
                 yield recorded.run
                 continue
+            renewed.add((*conversation[:2], (*asked.history, asked.question)))
             endpoint = own_upstream(settings, number) or gateway.upstream
             upstream = Resumed(recorder.begin(asked), endpoint)
             run = session.ask(subject, asked, upstream, recorder.exchange)
@@ -107,6 +112,20 @@ def record_all(
                     f" {run.error}. What was recorded is kept; the same command goes on"
                     " from here"
                 )
+
+
+def _answered(run: Run) -> bool:
+    """Whether the endpoint did its part, so that the run need not be tried again."""
+    return run.status != "model_error"
+
+
+def _check_replay(path: Path, recorded: Run, again: Run) -> None:
+    if place := compare(recorded, again):
+        raise UsageError(
+            f"{path} was recorded with other code: {recorded.implementation} on"
+            f" {recorded.question!r} differs in {place.path}, model call"
+            f" {place.model_call}. Record into another file"
+        )
 
 
 class Resumed:

@@ -337,5 +337,6 @@ def _among(out: Console, among: Sequence[Verdict]) -> None:
         for verdict in among
     )
     if replies:
-        words = f"  {replies} times the same request got another reply: not the code"
+        share = f"{replies} of {len(among)}"
+        words = f"  In {share} the same request got another reply: not the code."
         out.print(Text(words, "dim"))

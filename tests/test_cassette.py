@@ -561,6 +561,43 @@ def test_an_endpoint_that_fails_ends_the_recording(tmp_path: Path) -> None:
     assert {run.status for run in again} == {"completed"}
 
 
+def test_what_follows_a_failed_question_is_recorded_again(tmp_path: Path) -> None:
+    path = tmp_path / "again.jsonl"
+    flaky = ByQuestion(
+        **{"two cities": [Reply(503, b'{"error": {"message": "down"}}')]}
+    )
+    arguments = [subject("stage3")], [["two cities", "and now"]]
+    with Gateway(flaky, repair=False) as endpoint:
+        settings = settings_for(endpoint, retries=0)
+        first = list(record_all(path, *arguments, settings, TOOLS))
+        assert [run.status for run in first] == ["model_error", "completed"]
+        flaky.replies |= ByQuestion.REPLIES
+        second = list(record_all(path, *arguments, settings, TOOLS))
+        assert [run.status for run in second] == ["completed"] * 2
+        size = path.stat().st_size
+        list(record_all(path, *arguments, settings, TOOLS))
+        assert path.stat().st_size == size, "all is there"
+    runs = played(read_cassette(path), "stage3", "stage3")
+    assert [each.faithful for each in runs] == [True, True]
+
+
+def test_other_code_does_not_go_on_with_a_recording(tmp_path: Path) -> None:
+    path = tmp_path / "code.jsonl"
+    with Gateway(ByQuestion(), repair=False) as endpoint:
+        settings = settings_for(endpoint)
+        questions = [["two cities"]]
+        list(record_all(path, [subject("stage3")], questions, settings, TOOLS))
+        before = path.read_bytes()
+        faulty = load("equivalence.faults:swapped_results")
+        with pytest.raises(ValueError, match=r"other code: .* \$\.messages\[3\]"):
+            list(
+                record_all(
+                    path, [Subject("stage3", faulty)], questions, settings, TOOLS
+                )
+            )
+        assert path.read_bytes() == before
+
+
 # ----------------------------------------------------------------------- command line
 
 
