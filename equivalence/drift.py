@@ -337,7 +337,7 @@ def _line(out: Console, verdict: DriftVerdict) -> None:
     )
     out.print(line)
     if verdict.verdict == "inconclusive":
-        smallest = LOOKS * smallest_p(*verdict.runs)
+        smallest = min(1, LOOKS * smallest_p(*verdict.runs))
         advice = (
             f"  Too few runs: the clearest difference would have p = {smallest:.2g}."
         )

@@ -157,7 +157,7 @@ def _outcome(run: Run, step: Step, found: Mapping[str, Any]) -> dict[str, Any]:
         for text in _tokens(_CLOCK.sub(" ", other.result or "")):
             arrived = arrived or other.turn
             right = _last(_again(step, found, text))
-            if right is None:
+            if right is None or right == own:  # it would have changed nothing
                 continue
             corrected = _mentions(run.answer, right)
             if corrected or any(_mentions(s.result or "", right) for s in later):

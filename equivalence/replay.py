@@ -298,6 +298,7 @@ def _cross_table(out: Console, table: Sequence[Cell]) -> None:
         drawn.add_column("replayed by itself", overflow="fold")
         for source in sources:
             drawn.add_row(escape(source), _cell_text(at[source, source]))
+        names = []
     else:
         for name in names:
             drawn.add_column(escape(name), overflow="fold")
@@ -305,7 +306,7 @@ def _cross_table(out: Console, table: Sequence[Cell]) -> None:
             row = (_cell_text(at.get((source, name))) for name in names)
             drawn.add_row(escape(source), *row)
     out.print(drawn)
-    if len(at) < len(sources) * len(names) and len(names) > 1:
+    if any(not comparable(source, name) for source in sources for name in names):
         words = "  –: the two ask the model in different forms (tools, or text)"
         out.print(Text(words, "dim"))
 

@@ -25,3 +25,13 @@ def gateway() -> Iterator[Gateway]:
 def offline_settings() -> Settings:
     """The defaults, without .env, with the judge's clock and no retries."""
     return Settings(_env_file=None, clock=CLOCK, retries=0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the property test begin first, its shares on any core; each other file stays
+    on one, because its tests share what they have played."""
+    items.sort(key=lambda item: item.path.stem != "test_property")
+    for item in items:
+        if item.path.stem != "test_property":
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))

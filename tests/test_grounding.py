@@ -108,6 +108,8 @@ QUESTION = "腾讯多少钱？持有 100 股值多少？"
         ([(1, *PRICE), (1, *GUESS), (2, *RIGHT)], "不知道", "385.6", 1, "unused"),
         ([(1, *PRICE), (1, *GUESS), (2, *RIGHT)], "", "385.6", 1, "none"),
         ([(1, *GUESS)], "约 30000 港元", None, None, "used"),
+        # the number itself comes later, by chance
+        ([(1, *GUESS), (2, "t", {}, "at 300 m")], "30000", None, 2, "used"),
         ([(1, *CLOCK), (1, *GUESS)], "不知道", None, None, "unused"),
     ],
 )  # fmt: skip

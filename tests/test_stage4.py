@@ -232,7 +232,7 @@ def test_a_wrong_tool_is_refused_as_it_is_registered() -> None:
 
 def test_two_tools_of_one_name_send_no_request(watch) -> None:
     observed = watch([says("done")], tools=[give, give])
-    assert observed.run.error == "ValueError: two tools are named 'give': rename one"
+    assert observed.run.error == "UsageError: two tools are named 'give': rename one"
     assert not observed.exchanges
 
 
