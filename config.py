@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 SYSTEM_PROMPT = (
     "You are a careful assistant. Use the tools for weather, time, share prices,"
-    " arithmetic and unit conversion; never make up a value that a tool can give."
-    " If a call needs the result of another, wait for that result first."
-    " Answer briefly and in the language of the question."
+    " arithmetic and unit conversion. Never make up a value that a tool can give; if a"
+    " call needs the result of another, wait for it. When you have every result you"
+    " need, answer the question in one sentence without calling a tool, in the language"
+    " of the question."
 )
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

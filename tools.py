@@ -107,12 +107,12 @@ def calculate(expression: str) -> str:
     Use it for every calculation, with numbers you know: look up prices and
     temperatures first. Do not use it for units.
     expression: numbers with + - * / // % ^ and brackets, for example
-    "(25 + 15) * 8 / 4". ^ is power, 15% is 0.15, 10 % 3 is the remainder.
+    "(1 + 2) * 3.5". ^ is power, 15% is 0.15, 10 % 3 is the remainder.
     """
     try:
         return evaluate(expression)
     except CannotEvaluate as error:
-        return ToolError(f'Error: {error} A correct example: "(25 + 15) * 8 / 4".')
+        return ToolError(f'Error: {error} A correct example: "(1 + 2) * 3.5".')
 
 
 def get_stock_price(symbol: str) -> str:

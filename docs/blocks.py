@@ -118,12 +118,15 @@ def python(source: str) -> None:
         _fence("text", [line.rstrip() for line in output.strip("\n").splitlines()])
 
 
+_TALLY = re.compile(r"\d+ comparisons?:")
+
+
 def _without_rules(lines: list[str]) -> list[str]:
     """The lines of a judge's report less its rules, which equivalence.md has."""
     if "What is looked past:" not in lines:
         return lines
     start = lines.index("What is looked past:")
-    end = next(i for i in range(start, len(lines)) if " comparisons:" in lines[i])
+    end = next(i for i in range(start, len(lines)) if _TALLY.match(lines[i]))
     cut = f"[… {end - start - 1} lines: the rules of comparing]"
     return [*lines[: start + 1], cut, *lines[end:]]
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from equivalence import record
-from equivalence.compare import Verdict, judge, pair
+from equivalence.compare import Judge, Verdict, pair
 from equivalence.implementations import LADDER, STOCK
 from equivalence.record import Run
 from usage import UsageError
@@ -215,6 +215,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     asked = trial(arguments)
     report = Report(as_json=arguments.json)
+    judge = Judge()
     try:
         for runs in run_all(
             asked.subjects,
@@ -255,7 +256,7 @@ def _diff(arguments: argparse.Namespace) -> int:
     pairs, alone = pair(*(record.read(path) for path in paths))
     if not pairs:
         raise UsageError("the two files have no question in common")
-    report = Report(as_json=arguments.json)
+    report, judge = Report(as_json=arguments.json), Judge()
     for couple in pairs:
         left, right = (
             replace(run, implementation=f"{run.implementation} in {path.name}")
@@ -344,8 +345,7 @@ class Report:
         self.verdicts += verdicts
         self.show.side_by_side(self.out, runs)
         self.show.notes(self.out, runs)
-        for verdict in verdicts:
-            self.show.verdict(self.out, verdict)
+        self.show.verdicts(self.out, verdicts)
 
     def end(self) -> None:
         """Show the summary, and print the JSON document if it was asked for."""

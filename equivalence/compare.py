@@ -6,8 +6,8 @@ Whoever differs first, while all before was equal, is the cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -59,6 +59,16 @@ class Divergence:
     """JSON path in the request or the reply; a field of the run record otherwise."""
     left: Any
     right: Any
+    began: str | None = None
+    """The earlier question of the conversation at which the two parted, by this cause;
+    the requests differ since, because each holds its own conversation. None: here."""
+
+    @property
+    def part(self) -> str:
+        """Which part of the model call the path leads into: request, reply or run."""
+        if not self.path.startswith("$"):
+            return "run"
+        return "request" if self.began else self.cause
 
 
 @dataclass(frozen=True)
@@ -75,14 +85,47 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
         place = data.pop("divergence") or {}
-        for key in ("cause", "model_call", "path"):
+        for key in ("cause", "model_call", "path", "began"):
             data[key] = place.get(key)
         data["left_value"], data["right_value"] = place.get("left"), place.get("right")
         return data
 
 
+class Judge:
+    """Judges the runs of conversations, question after question. Once two have parted,
+    their conversations differ: what follows from that has the cause it began with, so
+    that a model that answered otherwise is not blamed on the code one question later.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], Verdict] = {}
+
+    def __call__(self, left: Run, right: Run) -> Verdict:
+        """Return the verdict on two runs of one question. The questions before it are
+        known if their runs were judged here."""
+        pair = left.implementation, right.implementation, left.repeat
+        verdict = judge(left, right)
+        earlier = self._found.get((*pair, *left.history))
+        if earlier and earlier.divergence and _from_history(verdict.divergence):
+            first = earlier.divergence
+            began = first.began or earlier.question
+            place = replace(verdict.divergence, cause=first.cause, began=began)
+            verdict = replace(verdict, verdict=earlier.verdict, divergence=place)
+        self._found[(*pair, *left.history, left.question)] = verdict
+        return verdict
+
+
+def _from_history(place: Divergence | None) -> bool:
+    """Whether the divergence is one of the messages with which the run began."""
+    return (
+        place is not None
+        and (place.cause, place.model_call) == ("request", 1)
+        and place.path.startswith("$.messages")
+    )
+
+
 def judge(left: Run, right: Run) -> Verdict:
-    """Return the verdict on two runs of one question."""
+    """Return the verdict on two runs of one question, by themselves."""
     divergence = compare(left, right)
     if divergence and not _server_failed(left, right, divergence):
         verdict = "different"
@@ -93,6 +136,19 @@ def judge(left: Run, right: Run) -> Verdict:
     return Verdict(
         left.implementation, right.implementation, left.question, verdict, divergence
     )
+
+
+def among_each_other(runs: Iterable[Run]) -> list[Verdict]:
+    """Return the verdicts on runs of several implementations: at each question, the
+    one that appears first of all is compared with each other."""
+    asked: dict[tuple[str, ...], dict[str, Run]] = {}
+    names: dict[str, None] = {}
+    for run in runs:
+        names.setdefault(run.implementation)
+        asked.setdefault(_asked(run), {})[run.implementation] = run
+    judge = Judge()
+    ordered = ([by[name] for name in names if name in by] for by in asked.values())
+    return [judge(first, run) for first, *others in ordered for run in others]
 
 
 def pair(
@@ -158,7 +214,8 @@ def _step_divergences(left: Run, right: Run) -> Iterator[Divergence]:
                 f"{path}: {step.tool}" if step else run.status
                 for step, run in ((a, left), (b, right))
             ]
-            yield Divergence("control", number, "status", *ends)
+            stopped = left if a is None else right
+            yield Divergence(_ended_by(stopped), number, "status", *ends)
             return
         x, y = ({"tool": s.tool, "arguments": s.arguments} for s in (a, b))
         for place in differences(x, y, path):
@@ -166,10 +223,17 @@ def _step_divergences(left: Run, right: Run) -> Iterator[Divergence]:
         for cause, place in _step_differences(a, b, path):
             yield Divergence(cause, number, *place)
     number = max(len(left.model_calls), 1)
-    for cause, name in (("control", "status"), ("reply", "answer")):
+    for name in ("status", "answer"):
         values = getattr(left, name), getattr(right, name)
         if values[0] != values[1]:
+            causes = {_ended_by(left), _ended_by(right)}
+            cause = "control" if "control" in causes else "reply"
             yield Divergence(cause, number, name, *values)
+
+
+def _ended_by(run: Run) -> str:
+    """Who ended the run: the model, by a reply without a call, or the control flow."""
+    return "control" if run.status in ("step_limit", "failed") else "reply"
 
 
 def request(exchange: dict[str, Any]) -> Any:
@@ -198,8 +262,10 @@ def explain(verdict: Verdict) -> str:
         }[verdict.verdict]
     if verdict.verdict == "inconclusive":
         return "The endpoint failed for one of the two: run it again, or replay."
-    if place.cause == "reply" and not place.path.startswith("$"):
+    if place.cause == "reply" and place.part == "run":
         return OTHER_PROMPT
+    if place.began:
+        return f"At the earlier question {place.began!r}: {CAUSES[place.cause]}"
     return CAUSES[place.cause]
 
 

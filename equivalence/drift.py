@@ -167,14 +167,16 @@ class Drift:
 
     def _first_requests(self, left: str, right: str) -> Divergence | None:
         """Where the first requests of two implementations differ, None where they are
-        the same or cannot be, because the two ask in different forms."""
+        the same or cannot be, because the two ask in different forms. Of a follow-up
+        question only what stands beside the messages: its conversation has drifted."""
         firsts = [next(iter(self.runs[name]), None) for name in (left, right)]
         a, b = (run.model_calls[:1] if run else [] for run in firsts)
         forms = {run.protocol for run in firsts if run}
         if not a or not b or len(forms) > 1:
             return None
         for place in differences(request(a[0]), request(b[0])):
-            return Divergence("request", 1, *place)
+            if not (self.history and place[0].startswith("$.messages")):
+                return Divergence("request", 1, *place)
         return None
 
     def to_json(self) -> dict[str, Any]:
@@ -365,4 +367,4 @@ def _summary(out: Console, verdicts: Sequence[DriftVerdict]) -> None:
     )
     counts = Counter(verdict.verdict for verdict in verdicts)
     words = ", ".join(f"{count} {name}" for name, count in counts.items())
-    out.print(Text(f"{len(verdicts)} comparisons: {words}", "bold"))
+    out.print(Text(f"{show.compared(len(verdicts))}: {words}", "bold"))

@@ -115,9 +115,13 @@ def mark(run: Run) -> None:
             for number in said.missing(step.arguments)
         ]
     for step in run.steps:
+        alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for found in step.ungrounded:
-            found |= _outcome(run, step, found)
-            run.warnings.append(f"turn {step.turn}, {step.tool}: {note(found)}")
+            outcome = _outcome(run, step, found)
+            found |= outcome
+            alike.setdefault(tuple(outcome.values()), []).append(found)
+        for together in alike.values():
+            run.warnings.append(f"turn {step.turn}, {step.tool}: {note(*together)}")
 
 
 def mentions(text: str, number: Decimal) -> bool:
@@ -126,9 +130,12 @@ def mentions(text: str, number: Decimal) -> bool:
     return number in set(_said(text)) or _mentions(text, number)
 
 
-def note(found: Mapping[str, Any]) -> str:
-    """Return in one line what is known of an ungrounded number."""
-    line = f"{found['number']} is in neither the question nor an earlier result"
+def note(found: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
+    """Return in one line what is known of an ungrounded number, and of others of the
+    same call of which the same is known."""
+    numbers = dict.fromkeys(each["number"] for each in (found, *others))
+    line = f"{', '.join(numbers)} {'is' if len(numbers) == 1 else 'are'}"
+    line += " in neither the question nor an earlier result"
     if found["real"]:
         line += f"; the real value, {found['real']}, came in turn {found['arrived']}"
     elif found["arrived"]:

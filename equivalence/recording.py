@@ -13,7 +13,7 @@ from typing import Any
 from config import Settings, make_gateway
 from equivalence import show
 from equivalence.cassette_file import cassette_path, make_header
-from equivalence.compare import compare, judge
+from equivalence.compare import among_each_other, compare
 from equivalence.questions import Conversation
 from equivalence.record import Run
 from equivalence.recorder import Recorder
@@ -58,12 +58,9 @@ def record_command(arguments: argparse.Namespace) -> int:
     out.print(", ".join(f"{count} {status}" for status, count in ends.most_common()))
     out.print(f"replay: python -m equivalence replay {path}")
     if arguments.json:
-        size = len(asked.subjects)
-        together = [runs[at : at + size] for at in range(0, len(runs), size)]
-        verdicts = [judge(each[0], run) for each in together for run in each[1:]]
         document = {
             "runs": [run.to_json() for run in runs],
-            "verdicts": [verdict.to_json() for verdict in verdicts],
+            "verdicts": [verdict.to_json() for verdict in among_each_other(runs)],
         }
         print(json.dumps(document, ensure_ascii=False))
     return 3 if ends["model_error"] else 0
@@ -90,7 +87,7 @@ def record_all(
     with Recorder(path, header) as recorder, make_gateway(settings) as gateway:
         session = Session(settings, tools, gateway)
         plan = planned(subjects, conversations, repeats)
-        for number, (subject, asked) in enumerate(plan, 1):
+        for number, subject, asked in plan:
             conversation = subject.name, asked.repeat, asked.history
             recorded = recorder.recording.runs.get(asked)
             if recorded and conversation not in renewed and _answered(recorded.run):

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from equivalence import record, show
 from equivalence.cassette_file import Recording, cassette_path, read_cassette
-from equivalence.compare import Verdict, judge
+from equivalence.compare import Judge, Verdict, among_each_other
 from equivalence.implementations import protocol
 from equivalence.observe import installed_versions
 from equivalence.record import Run
@@ -62,7 +62,7 @@ def replay(
 ) -> Iterator[Replayed]:
     """Yield each run recorded for `source`, with the subject in its place. `questions`:
     only conversations in which one of these is asked; none: all."""
-    settings = recording.settings
+    settings, judge = recording.settings, Judge()
     with Gateway(Cassette(), repair=settings.repair) as gateway:
         session = Session(settings, tools, gateway)
         for asked, recorded in recording.of(source):
@@ -78,20 +78,6 @@ def comparable(source: str, subject: str) -> bool:
     """Whether the two ask the model in the same form, so that one can be answered from
     what was recorded for the other."""
     return protocol(source) == protocol(subject)
-
-
-def among_each_other(recorded: Iterable[Run]) -> list[Verdict]:
-    """Return the verdicts of `run` on the recorded runs: for each question, the first
-    implementation compared with each other."""
-    asked: dict[tuple[Any, ...], dict[str, Run]] = {}
-    for run in recorded:
-        together = asked.setdefault((run.repeat, *run.history, run.question), {})
-        together[run.implementation] = run
-    return [
-        judge(first, run)
-        for first, *others in (list(runs.values()) for runs in asked.values())
-        for run in others
-    ]
 
 
 def _wanted(recording: Recording, run: Run, questions: Sequence[str]) -> bool:

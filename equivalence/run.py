@@ -92,10 +92,11 @@ def run_all(
     *,
     repeats: int = 1,
 ) -> Iterator[list[Run]]:
-    """Yield, for each question, the runs of all subjects."""
+    """Yield, for each question, the runs of all subjects, in their order."""
     runs = run_each(subjects, conversations, settings, tools, repeats=repeats)
+    names = [subject.name for subject in subjects]
     while together := list(islice(runs, len(subjects))):
-        yield together
+        yield sorted(together, key=lambda run: names.index(run.implementation))
 
 
 def run_each(
@@ -107,27 +108,38 @@ def run_each(
     repeats: int = 1,
     seed: int = 0,
 ) -> Iterator[Run]:
-    """Yield one run after another; one request is under way at a time, because a server
-    may answer otherwise under load. The seed is the offline model's."""
+    """Yield one run after another, as planned; one request is under way at a time,
+    because a server may answer otherwise under load. The seed is the offline model's.
+    """
     settings = with_clock(settings)
     with make_gateway(settings) as gateway:
         session = Session(settings, tools, gateway)
         plan = planned(subjects, conversations, repeats)
-        for number, (subject, asked) in enumerate(plan, seed * 1_000_000 + 1):
-            yield session.ask(subject, asked, own_upstream(settings, number))
+        for number, subject, asked in plan:
+            upstream = own_upstream(settings, seed * 1_000_000 + number)
+            yield session.ask(subject, asked, upstream)
 
 
 def planned(
     subjects: Sequence[Subject], conversations: Sequence[Conversation], repeats: int
-) -> Iterator[tuple[Subject, Asked]]:
-    """Yield who is asked what, in order: the subjects take turns at each question, so
-    that a server whose replies change over time treats them alike."""
+) -> Iterator[tuple[int, Subject, Asked]]:
+    """Yield who is asked what, in order, each with a number of its own, from 1.
+
+    The subjects take turns at each question, and at each repeat another one begins:
+    replies change with time and with what a server has just computed (its prompt cache
+    is cold for whoever comes first), and that must not fall to one of them.
+    """
+    number = 1
     for repeat in range(repeats):
         for conversation in conversations:
             for turn, question in enumerate(conversation):
-                for subject in subjects:
-                    history = tuple(conversation[:turn])
-                    yield subject, Asked(subject.name, question, history, repeat)
+                history = tuple(conversation[:turn])
+                for place in range(len(subjects)):
+                    at = (place + repeat) % len(subjects)
+                    name = subjects[at].name
+                    asked = Asked(name, question, history, repeat)
+                    yield number + at, subjects[at], asked
+                number += len(subjects)
 
 
 def with_clock(settings: Settings) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -14,7 +15,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from equivalence.compare import RULES, Divergence, Verdict, explain, judge
+from equivalence.compare import RULES, Divergence, Judge, Verdict, explain
 from equivalence.record import STATUSES, Run, Step
 from gateway.canonical import excerpts
 
@@ -89,7 +90,8 @@ def _lines(step: Step) -> Iterator[str]:
     yield call(step)
     for number in step.ungrounded:
         yield f"  {ungrounded(number['number'])}"
-    yield f"  {mark(step)} {short(step.result)}"
+    result = "(no result)" if step.result is None else short(step.result)
+    yield f"  {mark(step)} {result}"
 
 
 def ungrounded(number: str) -> str:
@@ -144,6 +146,17 @@ def _shared(columns: Sequence[tuple[str, list[str]]]) -> list[tuple[str, list[st
     return [(" = ".join(names), list(trace)) for trace, names in joined.items()]
 
 
+def verdicts(out: Console, found: Sequence[Verdict]) -> None:
+    """Print the verdicts of one question, those that say the same as one."""
+    alike: dict[str, list[Verdict]] = {}
+    for each in found:
+        same = replace(each, right="")
+        alike.setdefault(repr(same), []).append(each)
+    for first, *others in alike.values():
+        names = ", ".join([first.right, *(each.right for each in others)])
+        verdict(out, replace(first, right=names))
+
+
 def verdict(out: Console, found: Verdict) -> None:
     """Print one verdict: who, what, and where the two part."""
     line = Text(f"{found.left} vs {found.right}: ")
@@ -181,7 +194,12 @@ def summary(out: Console, verdicts: Sequence[Verdict]) -> None:
     for sentence in RULES.values():
         out.print(Text(f"  - {sentence}", "dim"))
     words = [f"{count} {name}" for name, count in counts.items() if count]
-    out.print(Text(f"{len(verdicts)} comparisons: {', '.join(words)}", "bold"))
+    out.print(Text(f"{compared(len(verdicts))}: {', '.join(words)}", "bold"))
+
+
+def compared(count: int) -> str:
+    """Return the number of comparisons in words."""
+    return f"{count} comparison{'' if count == 1 else 's'}"
 
 
 def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:
@@ -225,8 +243,8 @@ def scenario_in_full(out: Console, scenario: Scenario, cells: Sequence[Cell]) ->
         members = [cell for cell in cells if cell.group == group]
         for index in range(len(members[0].runs)):
             side_by_side(out, [cell.runs[index] for cell in members])
+        judge, measure = Judge(), members[0]
         for cell in members[1:]:
-            measure = members[0]
             for left, right in zip(measure.runs, cell.runs, strict=True):
                 found = judge(left, right)
                 verdict(out, found)
@@ -237,7 +255,7 @@ def scenario_in_full(out: Console, scenario: Scenario, cells: Sequence[Cell]) ->
 def _exchanges_side_by_side(
     out: Console, left: Run, right: Run, place: Divergence
 ) -> None:
-    part = "reply" if place.cause == "reply" else "request"
+    part = "reply" if place.part == "reply" else "request"
     table = Table(expand=True)
     columns = []
     for run in (left, right):
@@ -254,7 +272,10 @@ def _exchanges_side_by_side(
 
 
 def notes(out: Console, runs: Iterable[Run]) -> None:
-    """Print the warnings of the runs, each once."""
-    said = [f"{run.implementation}: {text}" for run in runs for text in run.warnings]
-    for text in dict.fromkeys(said):
-        out.print(Text(f"  note, {text}", "yellow"))
+    """Print the warnings of the runs, each once, with those it holds for."""
+    said: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for text in run.warnings:
+            said.setdefault(text, {}).setdefault(run.implementation)
+    for text, names in said.items():
+        out.print(Text(f"  note, {', '.join(names)}: {text}", "yellow"))

@@ -423,7 +423,7 @@ def test_run_draws_a_table_and_says_what_is_looked_past(
     out, err = capsys.readouterr()
     assert in_order(out, "Question: 17 * 23", 'calculate(expression="17 * 23")', "391")
     assert in_order(out, "stage3 vs stage2: equivalent", "What is looked past:")
-    assert "1 comparisons: 1 equivalent" in out
+    assert "1 comparison: 1 equivalent" in out
     assert err == ""
 
 

@@ -21,11 +21,11 @@ import pytest
 from config import load_settings
 from equivalence import record
 from equivalence.cli import main
-from equivalence.drift import Drift, agreement, judged, shape, strategy
+from equivalence.drift import Drift, agreement, by_question, judged, shape, strategy
 from equivalence.exact import SAMPLES, freeman_halton, smallest_p
 from equivalence.implementations import LADDER, find, load
 from equivalence.record import Run, Step
-from equivalence.run import Subject, run_each
+from equivalence.run import Subject, planned, run_each
 from gateway import Gateway
 from gateway.upstreams import Reply, completion, dump
 from tools import TOOLS
@@ -291,6 +291,81 @@ def test_an_implementation_that_decides_otherwise_is_found(
     shown = " ".join(capsys.readouterr().out.split())
     assert "stage3 vs equivalence.faults:lost_result: different" in shown
     assert "with themselves 100% and 100%" in shown
+
+
+class PromptCache:
+    """A server that decides otherwise when it has just computed the same question."""
+
+    last: Any = None
+
+    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
+        message: dict[str, Any] = {"content": "done"}
+        newest = request["messages"][-1]
+        if newest["role"] == "user":
+            if newest != self.last:
+                clock = {"name": "get_current_time", "arguments": "{}"}
+                message = {"tool_calls": [{"id": "a", "function": clock}]}
+            self.last = newest
+        return Reply(200, dump(completion(message, "m")))
+
+
+def test_who_comes_first_is_not_taken_for_different() -> None:
+    """The first to ask finds the server's prompt cache cold. It is not always the same
+    implementation: each is first as often, so the noise is in both."""
+    agents = [Subject(name, load(find(name).target)) for name in ("stage3", "stage4")]
+    with Gateway(PromptCache(), repair=False) as endpoint:
+        settings = load_settings(base_url=endpoint.url(), model="m", _env_file="")
+        runs = list(run_each(agents, [["a"], ["b"]], settings, TOOLS, repeats=20))
+    drifts = by_question(runs)
+    for drift in drifts:
+        counts = [Counter(told) for told in drift.strategies.values()]
+        assert counts[0] == counts[1] == Counter(dict.fromkeys(counts[0], 10))
+    assert {each.verdict for each in judged(drifts)} == {"indistinguishable"}
+
+
+def test_a_plan_numbers_the_runs_whoever_begins() -> None:
+    subjects = [Subject(name, load(find(name).target)) for name in ("stage3", "stage4")]
+    plan = list(planned(subjects, [["a", "b"], ["c"]], repeats=2))
+    order = [(number, subject.name, asked.question) for number, subject, asked in plan]
+    assert order[:6] == [
+        (1, "stage3", "a"),
+        (2, "stage4", "a"),
+        (3, "stage3", "b"),
+        (4, "stage4", "b"),
+        (5, "stage3", "c"),
+        (6, "stage4", "c"),
+    ]
+    assert order[6:8] == [(8, "stage4", "a"), (7, "stage3", "a")]
+    assert sorted(number for number, _, _ in order) == list(range(1, 13))
+
+
+def test_a_follow_up_is_no_difference_of_the_code() -> None:
+    """Its first request holds what was answered before, which drifts."""
+
+    def runs(name: str, said: str) -> list[Run]:
+        told = [("user", "one"), ("assistant", said), ("user", "q")]
+        messages = [{"role": role, "content": content} for role, content in told]
+        exchange = {
+            "request": {"model": "m", "messages": messages},
+            "reply": completion({"content": "done"}, "m"),
+            "status": 200,
+            "repairs": [],
+        }
+        return [
+            Run(
+                name,
+                "q",
+                repeat,
+                history=["one"],
+                exchanges=[exchange],
+                status="completed",
+            )
+            for repeat in range(3)
+        ]
+
+    (drift,) = by_question([*runs("a", "55.0"), *runs("b", "`55.0`")])
+    (verdict,) = judged([drift])
+    assert (verdict.verdict, verdict.divergence) == ("equivalent", None)
 
 
 def test_a_cassette_is_taken_as_it_is(

@@ -9,7 +9,17 @@ from functools import wraps
 import pytest
 
 from config import Settings
-from equivalence.compare import CAUSES, RULES, Divergence, compare, explain, judge, pair
+from equivalence.compare import (
+    CAUSES,
+    RULES,
+    Divergence,
+    Judge,
+    among_each_other,
+    compare,
+    explain,
+    judge,
+    pair,
+)
 from equivalence.faults import FAULTS
 from equivalence.implementations import LADDER, load
 from equivalence.observe import Observed, observe
@@ -174,6 +184,103 @@ def test_a_model_that_swaps_factors_is_named_at_the_argument(watch):
     assert found.cause == "reply"
     assert found.path == "$.message.tool_calls[0].function.arguments.expression"
     assert (found.left, found.right) == ("385.6 * 100", "100 * 385.6")
+
+
+# ---------------------------------------------------------------- follow-up questions
+
+
+@pytest.fixture
+def talk(watch):
+    """Run a conversation, questions "one" and "two"; returns both runs."""
+
+    def run(agent, first, second, *, name="agent", tools=TOOLS):
+        one = watch(agent, first, name=name, question="one", tools=tools)
+        history, earlier = one.conversation, ["one"]
+        if agent is not STAGE3:  # a fault begins with the second question
+            one = watch(STAGE3, first, name=name, question="one", tools=tools)
+            history = one.conversation
+        more = {"history": history, "earlier": earlier, "tools": tools}
+        two = watch(agent, second, name=name, question="two", **more)
+        return one.run, two.run
+
+    return run
+
+
+def judged(left, right):
+    judge = Judge()
+    return [judge(*couple) for couple in zip(left, right, strict=True)]
+
+
+def test_code_is_not_blamed_for_what_a_model_replied_to_an_earlier_question(talk):
+    a = talk(STAGE3, ["55.0"], DIRECT, name="a")
+    b = talk(STAGE3, ["`55.0`"], DIRECT, name="b")
+    assert judge(a[1], b[1]).divergence.cause == "request"  # all that it shows alone
+    for verdict in (judged(a, b)[1], among_each_other([*a, *b])[1]):
+        place = verdict.divergence
+        assert (verdict.verdict, place.cause) == ("different", "reply")
+        assert (place.model_call, place.path) == (1, "$.messages[2].content")
+        assert (place.began, place.part) == ("one", "request")
+        assert "'one'" in explain(verdict)
+        assert CAUSES["reply"] in explain(verdict)
+        assert verdict.to_json()["began"] == "one"
+
+
+def test_a_third_question_still_names_where_it_began(watch):
+    def three(answer, name):
+        history, runs = [], []
+        for number, question in enumerate(["one", "two", "three"]):
+            earlier = ["one", "two"][:number]
+            reply = [answer] if number == 0 else DIRECT
+            asked = {"question": question, "history": history, "earlier": earlier}
+            seen = watch(STAGE3, reply, name=name, **asked)
+            history = seen.conversation
+            runs.append(seen.run)
+        return runs
+
+    *_, verdict = judged(three("55.0", "a"), three("`55.0`", "b"))
+    assert (verdict.divergence.cause, verdict.divergence.began) == ("reply", "one")
+
+
+def test_a_tool_that_answered_an_earlier_question_otherwise_is_the_tools_fault(talk):
+    def get_weather(city: str) -> str:
+        return "rain"
+
+    get_weather.__doc__ = TOOLS[0].__doc__
+    a = talk(STAGE3, BOTH_CITIES, DIRECT, name="a")
+    b = talk(STAGE3, BOTH_CITIES, DIRECT, name="b", tools=[get_weather, *TOOLS[1:]])
+    causes = [verdict.divergence.cause for verdict in judged(a, b)]
+    assert causes == ["tool", "tool"]
+
+
+def test_a_conversation_that_was_equal_so_far_leaves_the_code(talk):
+    forgetful = load("equivalence.faults:forgetful")
+    a = talk(STAGE3, DIRECT, DIRECT, name="a")
+    b = talk(forgetful, DIRECT, DIRECT, name="b")
+    first, second = judged(a, b)
+    assert first.verdict == "equivalent"
+    assert (second.divergence.cause, second.divergence.began) == ("request", None)
+
+
+def test_a_difference_beside_the_messages_did_not_come_from_earlier(watch):
+    def two(faults, name):
+        first, second = (load(fault) if fault else STAGE3 for fault in faults)
+        one = watch(first, BOTH_CITIES, name=name, question="one")
+        asked = {"question": "two", "history": one.conversation, "earlier": ["one"]}
+        return one.run, watch(second, DIRECT, name=name, **asked).run
+
+    faults = [f"equivalence.faults:{f}" for f in ("reversed_execution", "one_key_more")]
+    first, second = judged(two([None, None], "a"), two(faults, "b"))
+    assert (first.divergence.cause, first.divergence.path) == (
+        "control",
+        "steps[0].order",
+    )
+    assert (second.divergence.cause, second.divergence.began) == ("request", None)
+
+
+def test_an_earlier_question_that_the_endpoint_failed_leaves_it_open(talk):
+    a = talk(STAGE3, DIRECT, DIRECT, name="a")
+    b = talk(STAGE3, [{"status": 400}], DIRECT, name="b")
+    assert [v.verdict for v in judged(a, b)] == ["inconclusive", "inconclusive"]
 
 
 def test_no_cause_is_named_between_equal_runs(watch):

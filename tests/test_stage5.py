@@ -598,13 +598,15 @@ def test_the_judge_names_the_cause_between_protocols(watch, gateway, offline_set
     text = 'Action: get_weather\nAction Input: {"city": "%s"}'
     other_tool = watch(text % "北京", "Final Answer: 晴", tools=[get_weather])
     endless = watch(text % "北京", max_steps=2)
+    cut_off = watch(text % "北京", "Final Answer: 晴", max_steps=1)
     for observed, cause, path in (
         (watch(text % "北京", "Final Answer: 晴"), None, None),
         (watch(text % "上海", "Final Answer: 晴"), "reply", "steps[0].arguments.city"),
         (watch(text % "北京", "Final Answer: 雨"), "reply", "answer"),
         (other_tool, "tool", "steps[0].result"),
-        (watch("Final Answer: 晴"), "control", "status"),
-        (endless, "control", "status"),
+        (watch("Final Answer: 晴"), "reply", "status"),  # it asked for no tool
+        (endless, "reply", "status"),  # it asked again, where the other answered
+        (cut_off, "control", "status"),
     ):
         for verdict in (judge(left, observed.run), judge(observed.run, left)):
             place = verdict.divergence

@@ -189,7 +189,7 @@ def test_calculate_says_why_and_shows_a_correct_example(
     told = calculate(expression)
     assert isinstance(told, ToolError)
     assert told.startswith(f"Error: {reason}")
-    assert told.endswith('A correct example: "(25 + 15) * 8 / 4".')
+    assert told.endswith('A correct example: "(1 + 2) * 3.5".')
     assert len(told) < 250
     assert run(calculate, {"expression": expression}) == (told, False)
     assert calculate("(25 + 15) * 8 / 4") == "80.0"

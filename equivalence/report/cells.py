@@ -88,9 +88,9 @@ def facts(run: Run, row: int) -> list[str]:
 
 def panes(exchange: dict[str, Any], sides: Sequence[Parting]) -> Iterator[Pane]:
     """Yield the request and the reply in full, marked where a run parts there."""
-    asked = [p.path for p in sides if p.cause == "request"]
+    asked = [p.path for p in sides if p.divergence.part == "request"]
     yield Pane("Request", blocks(exchange["request"], asked))
-    told = [p.path for p in sides if p.cause == "reply"]
+    told = [p.path for p in sides if p.divergence.part == "reply"]
     status = [path for path in told if path == "$.status"]
     paths = [reply_path(path, exchange) for path in told if path not in status]
     yield Pane(

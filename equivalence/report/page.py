@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from equivalence.compare import Judge
 from equivalence.report.question import Column, Question
 from equivalence.report.reading import Group
 from equivalence.report.tool_lists import ToolLists
@@ -21,8 +22,9 @@ class Page:
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.tool_lists = ToolLists()
+        judge = Judge()
         self.questions = [
-            Question(number, group, self.tool_lists)
+            Question(number, group, self.tool_lists, judge)
             for number, group in enumerate(groups, 1)
         ]
         self.names = list(dict.fromkeys(name for g in groups for name in g.runs))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from equivalence.compare import Verdict, judge
+from equivalence.compare import Judge, Verdict
 from equivalence.hints import hint
 from equivalence.implementations import LADDER, STOCK
 from equivalence.record import STATUSES, Run
@@ -36,14 +36,17 @@ class Column:
 class Question:
     """One question: its columns, its turns and how they ended."""
 
-    def __init__(self, number: int, group: Group, tool_lists: ToolLists) -> None:
+    def __init__(
+        self, number: int, group: Group, tool_lists: ToolLists, judge: Judge
+    ) -> None:
         self.number = number
         names, runs = list(group.runs), list(group.runs.values())
         self.measure, self.text = names[0], runs[0].question
         self.history, self.repeat = runs[0].history, runs[0].repeat
         self.columns: list[Column] = []
+        labelled = [replace(r, implementation=name) for name, r in group.runs.items()]
         for index, (name, run) in enumerate(group.runs.items()):
-            verdict = judge(runs[0], run) if index else None
+            verdict = judge(labelled[0], labelled[index]) if index else None
             column = Column(
                 name,
                 run,
@@ -98,7 +101,7 @@ class Question:
         else:
             cell.partings = sides
         calls = run.model_calls
-        stopped = [p for p in sides if p.cause == "control" and p.path == "status"]
+        stopped = [p for p in sides if p.path == "status"]
         cell.there_mark = stopped[0].path if stopped else ""
         if row > len(calls):
             if stopped or row == len(calls) + 1:
