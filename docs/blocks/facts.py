@@ -1,0 +1,147 @@
+"""Tables that the project's own constants, settings and graphs make."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import cog
+
+from blocks.page import fence, importable, table
+from blocks.source import is_text, lines_of, lines_of_code, link, place
+
+
+def ladder() -> None:
+    """Write the ladder as a table, with counts taken from the files."""
+    table(
+        ("stage", "what you hold in your hands", "lines", "what the one above did"),
+        (
+            (link(path, text=path.split("/")[0]), holds, lines_of_code(path), above)
+            for path, holds, above in LADDER
+        ),
+    )
+
+
+LADDER = (
+    (
+        "stage1_prebuilt/agent.py",
+        "a model, tools, a prompt",
+        "nothing is above: loop, nodes and state are the library's",
+    ),
+    (
+        "stage1_prebuilt/successor.py",
+        "the same, for `langchain.agents.create_agent`",
+        "it replaces create_react_agent, which is deprecated",
+    ),
+    (
+        "stage2_stategraph/agent.py",
+        "nodes, edges, a state",
+        "drew the graph and ran the tools",
+    ),
+    (
+        "stage3_pure_loop/agent.py",
+        "a `for` loop over a list of messages",
+        "ran the nodes, merged the state, counted the steps; checkpoints, streaming"
+        " modes, interrupts",
+    ),
+    (
+        "stage4_mini_framework/agent.py",
+        "dicts and the `openai` client",
+        "message classes, schemas from signatures, the reading of replies",
+    ),
+    (
+        "stage5_text_react/agent.py",
+        "a prompt and a parser",
+        "the model's own tool calling: here it writes its calls as text",
+    ),
+)
+
+
+def meanings(path: str, name: str, head: Sequence[str]) -> None:
+    """Write a table {word: meaning} of the code as a table of the page."""
+    found = _constant(path, name)
+    table(head, ((f"`{word}`", meaning) for word, meaning in found.items()))
+
+
+def rules() -> None:
+    """Write the rules of comparing as a list."""
+    for name, sentence in _constant("equivalence/compare.py", "RULES").items():
+        cog.outl(f"- **{name}**: {sentence}")
+
+
+def _constant(path: str, name: str) -> Any:
+    """The value of a constant of a file."""
+    first, last = place(path, name)
+    statement: Any = ast.parse("\n".join(lines_of(path)[first - 1 : last])).body[0]
+    return ast.literal_eval(statement.value)
+
+
+def settings() -> None:
+    """Write the settings as a table, from config.Settings."""
+    importable()
+    from config import Settings
+
+    text = "\n".join(lines_of("config.py"))
+    body = next(
+        n for n in ast.parse(text).body if getattr(n, "name", "") == "Settings"
+    ).body
+    notes = {
+        node.target.id: after.value.value
+        for node, after in itertools.pairwise(body)
+        if isinstance(node, ast.AnnAssign) and is_text(after)
+    }
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        shown = "not set" if default is None else f"`{str(default).lower()}`"
+        note = " ".join(notes.get(name, NOTES.get(name, "")).split())
+        rows.append((f"`LLM_{name.upper()}`", shown, note))
+    table(("variable", "default", "what it is"), rows)
+
+
+NOTES = {
+    "api_key": "The endpoint's key; none for a server that wants none.",
+    "model": "The name that the endpoint knows the model by.",
+    "temperature": "0 to 2.",
+    "seed": "Sent with each request, for servers that honour it.",
+    "timeout": "The longest that one model call may take, in seconds.",
+    "retries": "How often the client repeats a model call that failed.",
+    "max_tokens": "The longest reply.",
+    "stream": "Whether the client asks for a stream.",
+    "tool_result_limit": "Characters of a tool result; the rest is cut, visibly.",
+}
+"""What a setting is whose name has to do in the code."""
+
+
+def hints() -> None:
+    """Write what to do about the commonest failures of an endpoint, as a table."""
+    table(
+        ("the endpoint's words have", "what to do"),
+        (
+            (" or ".join(f"`{word}`" for word in words), advice)
+            for words, advice in _constant("equivalence/hints.py", "HINTS")
+        ),
+    )
+
+
+def mermaid(module: str) -> None:
+    """Write the graph of a stage as Mermaid, drawn by langgraph from the graph that the
+    stage compiles."""
+    importable()
+    from importlib import import_module
+
+    from config import Settings, chat_model
+    from tools import TOOLS, by_name
+
+    nowhere = Settings(_env_file=None, gateway_url="http://127.0.0.1:9/v1")
+    build = import_module(module).build_graph
+    graph = build(chat_model(nowhere), by_name(TOOLS), nowhere).get_graph()
+    lines = graph.draw_mermaid().strip().splitlines()
+    fence("mermaid", (line.replace("\t", "    ").rstrip() for line in lines))
+
+
+STAGE2 = "stage2_stategraph/agent.py"
+STAGE3 = "stage3_pure_loop/agent.py"
+STAGE4 = "stage4_mini_framework/agent.py"

@@ -1,0 +1,55 @@
+"""The page that is being made: what is written to it, and where its links lead."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import cog
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def fence(language: str, lines: Iterable[str]) -> None:
+    cog.outl(f"```{language}")
+    for line in lines:
+        cog.outl(line)
+    cog.outl("```")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table; a column of numbers stands to the right."""
+    rows = [list(row) for row in rows]
+    numeric = [all(isinstance(row[i], int) for row in rows) for i, _ in enumerate(head)]
+    cog.outl(_row(head))
+    cog.outl(_row("---:" if right else "---" for right in numeric))
+    for row in rows:
+        cog.outl(_row(row))
+
+
+def _row(cells: Iterable[Any]) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def value(text: Any, limit: int = 60) -> str:
+    """Return a value as code for a cell of a table, in one line."""
+    plain = " ".join(str(text).split())
+    plain = plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
+    return f"`{plain.replace('`', chr(39)).replace('|', '¦')}`" if plain else "nothing"
+
+
+def up() -> str:
+    """What leads from the page that is being made to the project's folder."""
+    return "" if Path(cog.inFile).name == "README.md" and _in_root() else "../"
+
+
+def _in_root() -> bool:
+    return Path(cog.inFile).resolve().parent == ROOT
+
+
+def importable() -> None:
+    """Let the project's modules be imported; cog resets the path with each page."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))

@@ -1,0 +1,138 @@
+"""What the mechanism scenarios and the planted faults show."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import cog
+
+from blocks.page import importable, table, value
+from blocks.source import link
+
+RACES = {
+    "one_of_two_parallel_tools_raises": "which of two threads is first is chance",
+    "one_of_two_concurrent_tools_raises": "the same, with a tool that takes longer",
+    "never_side_by_side": "whether two calls meet is a matter of time",
+}
+"""Scenarios of which the stock agents make another thing now and then."""
+
+
+@functools.cache
+def stock_cells() -> dict[str, dict[str, Any]]:
+    """Play every mechanism scenario in front of every stock implementation, once for
+    all pages; return the cells by scenario and implementation."""
+    importable()
+    from equivalence.matrix import GROUPS, matrix
+
+    groups = [group for group in GROUPS if group.name == "stock"]
+    scenarios = [each for each in _scenarios().values() if each.name not in RACES]
+    with warnings.catch_warnings():  # what scripted replies make pydantic say
+        warnings.simplefilter("ignore")
+        return {
+            row[0].scenario: {cell.implementation: cell for cell in row}
+            for row in matrix(scenarios, groups)
+        }
+
+
+def stock_tally() -> None:
+    """Write in how many scenarios each stock implementation equals the first."""
+    importable()
+    from equivalence.implementations import STOCK
+
+    cells = stock_cells()
+    rows = []
+    for each in STOCK[1:]:
+        columns = [row[each.name] for row in cells.values()]
+        equal = sum(cell.equal for cell in columns)
+        same = sum(cell.same_bytes for cell in columns)
+        rows.append((f"`{each.name}`", each.about, equal, same, len(columns)))
+    head = ("implementation", "what it is", "equal", "same bytes", "scenarios")
+    table(head, rows)
+
+
+def stock_differences() -> None:
+    """Write each scenario in which a stock implementation differs from the first."""
+    importable()
+    from equivalence.implementations import STOCK
+
+    names = [each.name for each in STOCK[1:]]
+    table(
+        ("scenario", *(f"`{name}`" for name in names)),
+        (
+            (scenario, *(_stock_cell(row[name]) for name in names))
+            for scenario, row in stock_cells().items()
+            if not all(cell.equal for cell in row.values())
+        ),
+    )
+
+
+def _stock_cell(cell: Any) -> str:
+    if cell.equal:
+        return "="
+    return f"{cell.divergence.cause} {cell.divergence.model_call}"
+
+
+def stock_case(scenario: str) -> None:
+    """Write what the stock implementations made of one scenario: how their runs end,
+    and where they part from the first, both values; those alike in one row."""
+    cells = stock_cells()[scenario]
+    cog.outl(f"`{scenario}`: {_scenarios()[scenario].why}")
+    cog.outl()
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for name, cell in cells.items():
+        rows.setdefault(_stock_outcome(cell), []).append(f"`{name}`")
+    head = ("implementation", "ends", "parts from the first", "there", "here")
+    table(head, ((", ".join(names), *outcome) for outcome, names in rows.items()))
+    cog.outl()
+
+
+def _stock_outcome(cell: Any) -> tuple[str, ...]:
+    end = f"`{cell.runs[-1].status}`"
+    if cell.equal:
+        return (end, "", "", "")
+    found = cell.divergence
+    where = f"{found.cause}, model call {found.model_call}, `{found.path}`"
+    return (end, where, value(found.left), value(found.right))
+
+
+@functools.cache
+def _scenarios() -> dict[str, Any]:
+    importable()
+    from equivalence.scenarios import read_scenarios
+
+    return {each.name: each for each in read_scenarios()}
+
+
+def faults() -> None:
+    """Write the planted faults as a table: what each does wrong, and the cause."""
+    importable()
+    from equivalence import faults
+
+    table(
+        ("fault", "what it does wrong", "cause"),
+        (
+            (
+                link("equivalence/faults.py", name, f"`{name}`"),
+                " ".join((getattr(faults, name).__doc__ or "").split()),
+                f"`{cause}`",
+            )
+            for name, cause in faults.FAULTS.items()
+        ),
+    )
+
+
+def cannot_be_equal() -> None:
+    """Write what the ladder's own implementations cannot make equal, with the reasons;
+    the test that holds the list fails when an entry no longer occurs."""
+    importable()
+    from tests.test_scenarios import EXCEPTIONS
+
+    table(
+        ("scenario", "implementation", "why"),
+        (
+            (scenario, f"`{name}`", reason)
+            for (scenario, name), reason in EXCEPTIONS.items()
+        ),
+    )

@@ -1,0 +1,165 @@
+"""Code of the project: by symbol, as a difference, as a link, as a count of lines."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import cog
+
+from blocks.page import ROOT, fence, up
+
+
+def code(path: str, *symbols: str, language: str = "python") -> None:
+    """Write the source of the symbols of a file, or the whole file without any, with a
+    link to the lines."""
+    lines = lines_of(path)
+    parts = []
+    places = []
+    for symbol in symbols:
+        first, last = place(path, symbol)
+        parts.append("\n".join(lines[first - 1 : last]))
+        places.append(link(path, symbol))
+    apart = "\n\n\n" if any("\n    " in part for part in parts) else "\n"
+    text = apart.join(parts) if symbols else "\n".join(lines)
+    fence(language, text.splitlines())
+    cog.outl()
+    cog.outl(f"from {', '.join(places) or link(path)}")
+    cog.outl()
+
+
+def say(text: str) -> None:
+    """Write a paragraph of prose in which `](path#symbol)` leads to the lines of the
+    symbol. (A block inside a paragraph would end it.)"""
+
+    def to_lines(match: re.Match[str]) -> str:
+        return link(match[2], match[3], match[1])
+
+    cog.outl(re.sub(r"\[([^]]+)\]\((\w[\w./]*)#([\w.]+)\)", to_lines, text.strip("\n")))
+
+
+def docstring(path: str) -> None:
+    """Write what a file says about itself, as a quotation."""
+    text = ast.get_docstring(ast.parse("\n".join(lines_of(path)))) or ""
+    for line in text.splitlines():
+        cog.outl(f"> {line}".rstrip())
+
+
+def difference(left: str, right: str) -> None:
+    """Write how the code of one file differs from that of another, docstrings of the
+    module apart, with the count of lines that went and came."""
+    sides = [_code_lines(path) for path in (left, right)]
+    lines = list(difflib.unified_diff(*sides, n=2, lineterm=""))[2:]
+    fence("diff", [line for line in lines if not line.startswith("@@")])
+    cog.outl()
+    went, came = (sum(line[:1] == sign for line in lines) for sign in "-+")
+    cog.outl(f"{went} lines go, {came} come: {link(left)} to {link(right)}")
+
+
+def _code_lines(path: str) -> list[str]:
+    """The lines of a file below its docstring."""
+    first = ast.parse("\n".join(lines_of(path))).body[0]
+    return lines_of(path)[first.end_lineno or 0 :]
+
+
+def link(path: str, symbol: str = "", text: str = "", *, fragment: str = "") -> str:
+    """Return a link to a file, to the lines of a symbol in it, or to the line of the
+    symbol that has the fragment in it; for the page that is being made."""
+    target = f"{up()}{path}"
+    if not symbol:
+        return f"[{text or f'`{path}`'}]({target})"
+    first, last = place(path, symbol)
+    if fragment:
+        first = last = _line(path, symbol, fragment)
+    lines = f"L{first}" if first == last else f"L{first}-L{last}"
+    return f"[{text or f'`{path}#{symbol}`'}]({target}#{lines})"
+
+
+def place(path: str, symbol: str) -> tuple[int, int]:
+    """Return the first and last line of a symbol, "Class.method" for one in a class;
+    ValueError: there is none."""
+    body: Sequence[Any] = ast.parse("\n".join(lines_of(path))).body
+    found, last = None, 0
+    for part in symbol.split("."):
+        index = next((i for i, node in enumerate(body) if part in _names(node)), None)
+        if index is None:
+            raise ValueError(f"{path} has no {symbol}")
+        found, after = body[index], body[index + 1 : index + 2]
+        last = found.end_lineno or 0
+        if not hasattr(found, "body") and after and is_text(after[0]):
+            last = after[0].end_lineno or 0  # what is said of a constant
+        body = getattr(found, "body", ())
+    decorators = getattr(found, "decorator_list", [])
+    return min([found.lineno, *(d.lineno for d in decorators)]), last
+
+
+def is_text(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _names(node: Any) -> Iterator[str]:
+    """The names that a statement binds."""
+    if name := getattr(node, "name", None):
+        yield name
+    for target in getattr(node, "targets", [getattr(node, "target", None)]):
+        if name := getattr(target, "id", None):
+            yield name
+
+
+def _line(path: str, symbol: str, fragment: str) -> int:
+    first, last = place(path, symbol)
+    for number in range(first, last + 1):
+        if fragment in lines_of(path)[number - 1]:
+            return number
+    raise ValueError(f"{path}#{symbol} has no line with {fragment!r}")
+
+
+@functools.cache
+def lines_of(path: str) -> list[str]:
+    return (ROOT / path).read_text(encoding="utf-8").splitlines()
+
+
+def lines_of_code(path: str) -> int:
+    """Return the number of lines of a file that are neither blank nor only comment nor
+    docstring: what a reader has to understand."""
+    return _count((ROOT / path).read_text(encoding="utf-8"))
+
+
+def library_lines(module: str, function: str = "") -> int:
+    """Return the same count for a module of an installed library, or a function of it;
+    the versions are those of requirements.txt."""
+    text = Path(find_spec(module).origin).read_text(encoding="utf-8")
+    if function:
+        nodes = [n for n in ast.parse(text).body if getattr(n, "name", "") == function]
+        lines = text.splitlines()[nodes[-1].lineno - 1 : nodes[-1].end_lineno]
+        text = "\n".join(lines)
+    return _count(text)
+
+
+def _count(text: str) -> int:
+    silent = set()
+    for node in ast.walk(ast.parse(text)):
+        if is_text(node):
+            silent |= set(range(node.lineno, (node.end_lineno or 0) + 1))
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and number not in silent
+        for number, line in enumerate(text.splitlines(), 1)
+    )
+
+
+def cost(package: str) -> None:
+    """Write how many lines a stage is: its loop, and what stands beside it."""
+    files = sorted((ROOT / package).glob("*.py"))
+    counted = [(file.name, lines_of_code(f"{package}/{file.name}")) for file in files]
+    cog.outl("| file | lines of code |")
+    cog.outl("| --- | ---: |")
+    for name, lines in counted:
+        if name != "__init__.py":
+            cog.outl(f"| {link(f'{package}/{name}', text=name)} | {lines} |")
+    cog.outl(f"| together | {sum(lines for _, lines in counted)} |")
