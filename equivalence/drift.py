@@ -200,11 +200,18 @@ class Drift:
 
 
 def by_question(runs: Iterable[Run]) -> list[Drift]:
-    """Return the drift of each question, in order of appearance."""
+    """Return the drift of each question, in order of appearance; the implementation
+    that appears first of all is at each question the one that others are held against.
+    """
     together: dict[tuple[str, ...], list[Run]] = {}
+    names: dict[str, int] = {}
     for run in runs:
+        names.setdefault(run.implementation, len(names))
         together.setdefault((*run.history, run.question), []).append(run)
-    return [Drift(group) for group in together.values()]
+    return [
+        Drift(sorted(group, key=lambda run: names[run.implementation]))
+        for group in together.values()
+    ]
 
 
 def judged(drifts: Sequence[Drift]) -> list[DriftVerdict]:

@@ -125,17 +125,18 @@ def planned(
 ) -> Iterator[tuple[int, Subject, Asked]]:
     """Yield who is asked what, in order, each with a number of its own, from 1.
 
-    The subjects take turns at each question, and at each repeat another one begins:
-    replies change with time and with what a server has just computed (its prompt cache
-    is cold for whoever comes first), and that must not fall to one of them.
+    The subjects take turns at each question, and in each conversation another one
+    begins: replies change with time and with what a server has just computed (its
+    prompt cache is cold for whoever comes first), and that must not fall to one of
+    them.
     """
     number = 1
     for repeat in range(repeats):
-        for conversation in conversations:
+        for begins, conversation in enumerate(conversations, repeat):
             for turn, question in enumerate(conversation):
                 history = tuple(conversation[:turn])
                 for place in range(len(subjects)):
-                    at = (place + repeat) % len(subjects)
+                    at = (begins + place) % len(subjects)
                     name = subjects[at].name
                     asked = Asked(name, question, history, repeat)
                     yield number + at, subjects[at], asked

@@ -317,6 +317,7 @@ def test_who_comes_first_is_not_taken_for_different() -> None:
         settings = load_settings(base_url=endpoint.url(), model="m", _env_file="")
         runs = list(run_each(agents, [["a"], ["b"]], settings, TOOLS, repeats=20))
     drifts = by_question(runs)
+    assert [drift.pairs for drift in drifts] == [[("stage3", "stage4")]] * 2
     for drift in drifts:
         counts = [Counter(told) for told in drift.strategies.values()]
         assert counts[0] == counts[1] == Counter(dict.fromkeys(counts[0], 10))
@@ -332,10 +333,10 @@ def test_a_plan_numbers_the_runs_whoever_begins() -> None:
         (2, "stage4", "a"),
         (3, "stage3", "b"),
         (4, "stage4", "b"),
+        (6, "stage4", "c"),  # another conversation, another begins
         (5, "stage3", "c"),
-        (6, "stage4", "c"),
     ]
-    assert order[6:8] == [(8, "stage4", "a"), (7, "stage3", "a")]
+    assert order[6:8] == [(8, "stage4", "a"), (7, "stage3", "a")]  # and at a repeat
     assert sorted(number for number, _, _ in order) == list(range(1, 13))
 
 
