@@ -10,6 +10,7 @@ from blocks.concepts import concepts
 from blocks.facts import hints, ladder, meanings, mermaid, rules, settings
 from blocks.page import table
 from blocks.scenarios import (
+    RACES,
     cannot_be_equal,
     faults,
     stock_case,
@@ -28,6 +29,7 @@ from blocks.source import (
 )
 
 __all__ = [
+    "RACES",
     "cannot_be_equal",
     "code",
     "concepts",
