@@ -106,22 +106,20 @@ class Judge:
         pair = left.implementation, right.implementation, left.repeat
         verdict = judge(left, right)
         earlier = self._found.get((*pair, *left.history))
-        if earlier and earlier.divergence and _from_history(verdict.divergence):
-            first = earlier.divergence
+        first = earlier.divergence if earlier else None
+        place = verdict.divergence
+        if earlier and first and place and _from_history(place):
             began = first.began or earlier.question
-            place = replace(verdict.divergence, cause=first.cause, began=began)
+            place = replace(place, cause=first.cause, began=began)
             verdict = replace(verdict, verdict=earlier.verdict, divergence=place)
         self._found[(*pair, *left.history, left.question)] = verdict
         return verdict
 
 
-def _from_history(place: Divergence | None) -> bool:
+def _from_history(place: Divergence) -> bool:
     """Whether the divergence is one of the messages with which the run began."""
-    return (
-        place is not None
-        and (place.cause, place.model_call) == ("request", 1)
-        and place.path.startswith("$.messages")
-    )
+    first_request = (place.cause, place.model_call) == ("request", 1)
+    return first_request and place.path.startswith("$.messages")
 
 
 def judge(left: Run, right: Run) -> Verdict:
