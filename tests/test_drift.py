@@ -251,7 +251,7 @@ def test_a_noisy_server_is_not_taken_for_the_code(
 ) -> None:
     """Three implementations take turns, so that two alternating replies fall on all."""
     with Gateway(EverySecond()) as endpoint:
-        command = ["drift", PUBLISHED, "--repeats", "10", "--json"]
+        command = ["drift", PUBLISHED, "--repeats", "12", "--json"]
         command += ["--base-url", endpoint.url(), "--model", "m"]
         for name in ("stage1", "stage3", "stage4"):
             command += ["--implementation", name]
@@ -261,9 +261,9 @@ def test_a_noisy_server_is_not_taken_for_the_code(
     verdicts = document["verdicts"]
     assert {v["verdict"] for v in verdicts} == {"indistinguishable"}
     assert all(v["cause"] is None for v in verdicts), "no code is blamed"
-    assert verdicts[0]["own_agreement"] == [pytest.approx(4 / 9)] * 2  # 2 × 5 of 10
+    assert verdicts[0]["own_agreement"] == [pytest.approx(5 / 11)] * 2  # 2 × 6 of 12
     assert verdicts[0]["agreement"] == 0.5
-    assert len(record.read(out)) == 30
+    assert len(record.read(out)) == 36
     assert main(["drift", "--recorded", str(out), "--json"]) == 3
     again = json.loads(capsys.readouterr().out)
     assert again["drift"] == document["drift"]
