@@ -374,4 +374,4 @@ def _summary(out: Console, verdicts: Sequence[DriftVerdict]) -> None:
     )
     counts = Counter(verdict.verdict for verdict in verdicts)
     words = ", ".join(f"{count} {name}" for name, count in counts.items())
-    out.print(Text(f"{show.compared(len(verdicts))}: {words}", "bold"))
+    out.print(Text(f"{show.counted(len(verdicts), 'comparison')}: {words}", "bold"))

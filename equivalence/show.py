@@ -194,12 +194,14 @@ def summary(out: Console, verdicts: Sequence[Verdict]) -> None:
     for sentence in RULES.values():
         out.print(Text(f"  - {sentence}", "dim"))
     words = [f"{count} {name}" for name, count in counts.items() if count]
-    out.print(Text(f"{compared(len(verdicts))}: {', '.join(words)}", "bold"))
+    out.print(
+        Text(f"{counted(len(verdicts), 'comparison')}: {', '.join(words)}", "bold")
+    )
 
 
-def compared(count: int) -> str:
-    """Return the number of comparisons in words."""
-    return f"{count} comparison{'' if count == 1 else 's'}"
+def counted(count: int, noun: str) -> str:
+    """Return so many of them: 1 question, 2 questions."""
+    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:

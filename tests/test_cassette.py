@@ -65,7 +65,7 @@ class Counting:
         return await self.inner.answer(request, authorization)
 
     async def models(self, authorization: str | None) -> Reply:
-        return await self.inner.models()
+        return await self.inner.models(authorization)
 
     async def close(self) -> None:
         await self.inner.close()
@@ -76,7 +76,7 @@ def call(tool: str, arguments: str, identifier: str) -> dict[str, Any]:
     return {"id": identifier, "type": "function", "function": function}
 
 
-class ByQuestion:
+class ByQuestion(OfflineModel):
     """A model with its own replies to each question, whoever asks and how often. What
     is no dict is sent as it is."""
 
@@ -106,6 +106,7 @@ class ByQuestion:
     }
 
     def __init__(self, **changed: list[Any]) -> None:
+        super().__init__()
         self.replies = self.REPLIES | changed
 
     async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
@@ -119,12 +120,6 @@ class ByQuestion:
         whole = completion(message, "/home/someone/models/small.gguf")
         whole |= {"timings": {"cache_n": 5}, "system_fingerprint": "b0"}
         return Reply(200, dump(whole))
-
-    async def models(self, authorization: str | None) -> Reply:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        pass
 
 
 def settings_for(endpoint: Gateway, **more: Any) -> Settings:

@@ -26,7 +26,7 @@ from equivalence.exact import SAMPLES, freeman_halton, smallest_p
 from equivalence.implementations import LADDER, find, load
 from equivalence.record import Run, Step
 from equivalence.run import Subject, planned, run_each
-from gateway import Gateway
+from gateway import Gateway, OfflineModel
 from gateway.upstreams import Reply, completion, dump
 from tools import TOOLS
 
@@ -224,7 +224,7 @@ def test_at_temperature_0_the_offline_model_does_not_drift(
 # ------------------------------------------------------------------------ whole reports
 
 
-class EverySecond:
+class EverySecond(OfflineModel):
     """A server that changes one token in every second reply, temperature or not."""
 
     asked = 0
@@ -238,12 +238,6 @@ class EverySecond:
         call = {"id": "a", "type": "function", "function": function}
         message = {"content": None, "tool_calls": [call]}
         return Reply(200, dump(completion(message, "m")))
-
-    async def models(self) -> Reply:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        pass
 
 
 def test_a_noisy_server_is_not_taken_for_the_code(
@@ -293,7 +287,7 @@ def test_an_implementation_that_decides_otherwise_is_found(
     assert "with themselves 100% and 100%" in shown
 
 
-class PromptCache:
+class PromptCache(OfflineModel):
     """A server that decides otherwise when it has just computed the same question."""
 
     last: Any = None

@@ -158,7 +158,7 @@ class Keeps:
         return await self.inner.answer(request, authorization)
 
     async def models(self, authorization: str | None) -> Reply:
-        return await self.inner.models()
+        return await self.inner.models(authorization)
 
     async def close(self) -> None:
         await self.inner.close()

@@ -8,6 +8,7 @@ from equivalence.compare import Judge
 from equivalence.report.question import Column, Question
 from equivalence.report.reading import Group
 from equivalence.report.tool_lists import ToolLists
+from equivalence.show import counted
 
 VERDICT_SIGNS = {
     "equivalent": "=",
@@ -40,9 +41,9 @@ class Page:
         asked = {(*q.history, q.text) for q in self.questions}
         tries = len({q.repeat for q in self.questions})
         self.scope = (
-            f"{_counted(len(asked), 'question')}"
+            f"{counted(len(asked), 'question')}"
             f"{f', {tries} tries' if tries > 1 else ''},"
-            f" {_counted(len(self.names), 'implementation')},"
+            f" {counted(len(self.names), 'implementation')},"
             f" measured against {', '.join(measures)}"
         )
         used = dict.fromkeys(
@@ -74,7 +75,3 @@ def _headline(counts: dict[str, int]) -> str:
         if count and name != "equivalent"
     ]
     return f"Of {total} comparisons {equal} equivalent, {', '.join(others)}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' if count != 1 else ''}"
