@@ -267,6 +267,11 @@ def explain(verdict: Verdict) -> str:
     return CAUSES[place.cause]
 
 
+def counted(count: int, noun: str) -> str:
+    """Return so many of them: 1 question, 2 questions."""
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
 def _server_failed(left: Run, right: Run, place: Divergence) -> bool:
     """Whether the divergence is that the endpoint failed for one and not the other."""
     return place.cause == "reply" and "model_error" in (left.status, right.status)

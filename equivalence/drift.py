@@ -25,7 +25,7 @@ from rich.text import Text
 
 from equivalence import record, show
 from equivalence.cassette_file import SCHEMA, cassette_path, read_cassette
-from equivalence.compare import Divergence, Verdict, request
+from equivalence.compare import Divergence, Verdict, counted, request
 from equivalence.exact import Test, freeman_halton, smallest_p
 from equivalence.questions import DEMO, read_questions
 from equivalence.record import Run, Step
@@ -374,4 +374,4 @@ def _summary(out: Console, verdicts: Sequence[DriftVerdict]) -> None:
     )
     counts = Counter(verdict.verdict for verdict in verdicts)
     words = ", ".join(f"{count} {name}" for name, count in counts.items())
-    out.print(Text(f"{show.counted(len(verdicts), 'comparison')}: {words}", "bold"))
+    out.print(Text(f"{counted(len(verdicts), 'comparison')}: {words}", "bold"))

@@ -15,7 +15,14 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from equivalence.compare import RULES, Divergence, Judge, Verdict, explain
+from equivalence.compare import (
+    RULES,
+    Divergence,
+    Judge,
+    Verdict,
+    counted,
+    explain,
+)
 from equivalence.record import STATUSES, Run, Step
 from gateway.canonical import excerpts
 
@@ -197,11 +204,6 @@ def summary(out: Console, verdicts: Sequence[Verdict]) -> None:
     out.print(
         Text(f"{counted(len(verdicts), 'comparison')}: {', '.join(words)}", "bold")
     )
-
-
-def counted(count: int, noun: str) -> str:
-    """Return so many of them: 1 question, 2 questions."""
-    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:

@@ -1,13 +1,16 @@
 """What all tests share: settings do not come from the developer's shell."""
 
 import os
+import sys
 
 for _name in [name for name in os.environ if name.startswith("LLM_")]:
     del os.environ[_name]
 
 from collections.abc import Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
+from command_lines import OWN  # noqa: E402
 
 from config import Settings  # noqa: E402
 from equivalence.run import CLOCK  # noqa: E402
@@ -25,6 +28,39 @@ def gateway() -> Iterator[Gateway]:
 def offline_settings() -> Settings:
     """The defaults, without .env, with the judge's clock and no retries."""
     return Settings(_env_file=None, clock=CLOCK, retries=0)
+
+
+@pytest.fixture
+def front(gateway: Gateway) -> Gateway:
+    """The gateway that a client talks to: it repairs, the offline model behind it."""
+    return gateway
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Gateway]:
+    """The endpoint behind it: it sends what a script says, to the letter."""
+    with Gateway(OfflineModel(), repair=False) as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to work in, whose modules are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    path, known = list(sys.path), set(sys.modules)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - known:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and Path(file).resolve().is_relative_to(tmp_path.resolve()):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def own(folder: Path) -> Path:
+    """The folder, with implementations of one's own in it."""
+    (folder / "own.py").write_text(OWN, encoding="utf-8")
+    return folder
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,149 +1,47 @@
-"""Record in front of a "real endpoint", a gateway over HTTP, then replay without it."""
+"""Cassettes: the file, replay, a miss, what is committed."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from recordings import (
+    FOLLOW_UP,
+    PUBLISHED,
+    ROOT,
+    ByQuestion,
+    Counting,
+    call,
+    played,
+    record,
+    settings_for,
+    subject,
+)
 
-from config import Settings, load_settings
 from equivalence.cassette_file import Recording, cassette_path, read_cassette
-from equivalence.cli import main
 from equivalence.compare import among_each_other
 from equivalence.faults import FAULTS
-from equivalence.implementations import LADDER, load
-from equivalence.recording import EndpointFailed, record_all
+from equivalence.implementations import LADDER
+from equivalence.recording import record_all
 from equivalence.replay import (
-    Replayed,
     cells,
     comparable,
     exit_code,
-    replay,
 )
-from equivalence.run import Asked, Subject
-from gateway import Cassette, Gateway, OfflineModel, RecordedExchange, Upstream
+from equivalence.run import Asked
+from gateway import Cassette, Gateway, OfflineModel, RecordedExchange
 from gateway.canonical import canonical_request, wire_request
-from gateway.upstreams import Reply, completion, dump
+from gateway.upstreams import Reply, completion
 from tools import TOOLS
 
-ROOT = Path(__file__).parent.parent
 COMMITTED = sorted((ROOT / "cassettes").glob("*.jsonl"))
-
-PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
-FOLLOW_UP = [
-    "What is the weather in Beijing, and what is 18 °C in Fahrenheit?",
-    "And the temperature just mentioned for Beijing, in Fahrenheit?",
-]
 NAMES = [implementation.name for implementation in LADDER]
 CALLERS = [each.name for each in LADDER if each.protocol == "tool_calls"]
-
-
-def subject(name: str) -> Subject:
-    target = {each.name: each.target for each in LADDER}.get(name, name)
-    return Subject(name, load(target))
-
-
-class Counting:
-    """An upstream that counts what it is asked."""
-
-    def __init__(self, inner: Upstream) -> None:
-        self.inner = inner
-        self.asked = 0
-
-    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
-        self.asked += 1
-        return await self.inner.answer(request, authorization)
-
-    async def models(self, authorization: str | None) -> Reply:
-        return await self.inner.models(authorization)
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-
-def call(tool: str, arguments: str, identifier: str) -> dict[str, Any]:
-    function = {"name": tool, "arguments": arguments}
-    return {"id": identifier, "type": "function", "function": function}
-
-
-class ByQuestion(OfflineModel):
-    """A model with its own replies to each question, whoever asks and how often. What
-    is no dict is sent as it is."""
-
-    REPLIES: ClassVar[dict[str, list[Any]]] = {
-        "two cities": [
-            {
-                "content": None,
-                "tool_calls": [
-                    call("get_weather", '{"city": "北京"}', "a"),
-                    call("get_weather", '{"city": "Atlantis"}', "b"),
-                ],
-            },
-            {"content": "北京 25 °C"},
-        ],
-        "and now": [{"content": "nothing new"}],
-        "for ever": [
-            {"content": None, "tool_calls": [call("get_current_time", "{}", f"c{n}")]}
-            for n in range(9)
-        ],
-        "as text": [
-            {
-                "content": '<think>hm</think><tool_call>{"name": "calculate",'
-                ' "arguments": {"expression": "1 + 1"}}</tool_call>'
-            },
-            {"content": "2"},
-        ],
-    }
-
-    def __init__(self, **changed: list[Any]) -> None:
-        super().__init__()
-        self.replies = self.REPLIES | changed
-
-    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
-        messages = request["messages"]
-        last = max(i for i, m in enumerate(messages) if m["role"] == "user")
-        done = sum(m["role"] == "assistant" for m in messages[last:])
-        replies = self.replies[messages[last]["content"]]
-        message = replies[min(done, len(replies) - 1)]
-        if not isinstance(message, dict):
-            return message
-        whole = completion(message, "/home/someone/models/small.gguf")
-        whole |= {"timings": {"cache_n": 5}, "system_fingerprint": "b0"}
-        return Reply(200, dump(whole))
-
-
-def settings_for(endpoint: Gateway, **more: Any) -> Settings:
-    fixed = {"base_url": endpoint.url(), "model": "m", "max_steps": 3, "_env_file": ""}
-    return load_settings(**{**fixed, **more})
-
-
-def record(
-    path: Path,
-    upstream: Upstream,
-    names: list[str],
-    conversations: list[list[str]],
-    **more: Any,
-) -> Recording:
-    """Record from the upstream over HTTP, and end its server."""
-    with Gateway(upstream, repair=False) as endpoint:
-        settings = settings_for(endpoint, **more)
-        subjects = [subject(name) for name in names]
-        list(record_all(path, subjects, conversations, settings, TOOLS))
-    return read_cassette(path)
-
-
-def played(recording: Recording, source: str, name: str) -> list[Replayed]:
-    return list(replay(recording, source, subject(name), TOOLS))
 
 
 @pytest.fixture(scope="module")
@@ -309,9 +207,6 @@ def test_a_failure_is_replayed_without_repetition(tmp_path: Path) -> None:
     assert len(each.run.exchanges) == 1
 
 
-# ----------------------------------------------------------------------------- a miss
-
-
 @pytest.fixture
 def one_exchange() -> Iterator[Gateway]:
     request = canonical_request(
@@ -336,6 +231,9 @@ def send(gateway: Gateway, request: dict[str, Any]) -> tuple[int, Any, str]:
     except urllib.error.HTTPError as error:
         words = json.loads(error.read())["error"]["message"]
         return error.code, error.headers, words
+
+
+# ----------------------------------------------------------------------------- a miss
 
 
 def test_a_miss_names_the_first_field_that_differs(one_exchange: Gateway) -> None:
@@ -465,186 +363,6 @@ def test_a_line_separator_in_a_reply_does_no_harm(tmp_path: Path) -> None:
     recording = record(tmp_path / "o.jsonl", odd, ["stage3"], [["odd"]])
     (each,) = played(recording, "stage3", "stage3")
     assert each.run.answer == "one\u2028two\x85three"
-
-
-# ------------------------------------------------------------------------ continuing
-
-
-def test_kill_9_then_continue(tmp_path: Path) -> None:
-    """A recording process is killed; the same command goes on, and no reply that was
-    recorded is asked for a second time."""
-
-    class Slow(ByQuestion):
-        async def answer(self, request: Any, authorization: Any) -> Reply:
-            time.sleep(0.15)
-            return await super().answer(request, authorization)
-
-    counting = Counting(Slow())
-    path = tmp_path / "killed.jsonl"
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text('["two cities", "and now"]\n"for ever"\n', "utf-8")
-    with Gateway(counting, repair=False) as endpoint:
-        command = [
-            *(sys.executable, "-m", "equivalence", "record", "--out", str(path)),
-            *("--base-url", endpoint.url(), "--model", "m", "--max-steps", "3"),
-            *("--questions", str(questions)),
-            *("--implementation", "stage3", "--implementation", "stage4"),
-        ]
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            wait_for(lambda: path.exists() and path.read_text("utf-8").count("end") > 2)
-            wait_for(
-                lambda: path.read_bytes().rstrip().split(b"\n")[-1].find(b"call") > 0
-            )
-        finally:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-        kept = path.read_bytes().rpartition(b"\n")[0]
-        finished = len(read_cassette(path).runs)
-        calls = kept.count(b'"call": ') - kept.count(b'"call": "')
-        assert 0 < finished < 6
-        before = counting.asked
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
-    recording = read_cassette(path)
-    assert path.read_bytes().startswith(kept)
-    assert len(recording.runs) == 6
-    assert before - calls <= 1, "at most the reply under way was lost"
-    total = sum(len(r.exchanges) for r in recording.runs.values())
-    assert counting.asked - before == total - calls
-    for name in ("stage3", "stage4"):
-        assert all(each.faithful for each in played(recording, name, name))
-
-
-def wait_for(condition: Any, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
-def test_another_temperature_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["record", "介绍一下你自己", "--implementation", "stage3", "--out"]
-    command.append(str(tmp_path / "t-0.5"))
-    assert main([*command, "--temperature", "0.5"]) == 0
-    capsys.readouterr()
-    assert main([*command, "--temperature", "0.7"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "t-0.5.jsonl was recorded with temperature 0.5, not 0.7" in error
-
-
-def test_an_endpoint_that_fails_ends_the_recording(tmp_path: Path) -> None:
-    path = tmp_path / "e.jsonl"
-    down = [Reply(503, b'{"error": {"message": "down"}}')]
-    flaky = ByQuestion(**{"and now": down})
-    conversations = [[q] for q in ("two cities", "and now")]
-    with Gateway(flaky, repair=False) as endpoint:
-        settings = settings_for(endpoint, retries=0)
-        arguments = [subject("stage3")], conversations, settings, TOOLS
-        recording = record_all(path, *arguments, repeats=9)
-        assert len(list(recording)) == 18  # now and then is no reason to end
-        flaky.replies["two cities"] = down
-        with pytest.raises(EndpointFailed, match="3 runs in a row"):
-            list(record_all(tmp_path / "g.jsonl", *arguments, repeats=9))
-        flaky.replies |= ByQuestion.REPLIES
-        again = list(record_all(path, *arguments, repeats=9))
-    assert {run.status for run in again} == {"completed"}
-
-
-def test_what_follows_a_failed_question_is_recorded_again(tmp_path: Path) -> None:
-    path = tmp_path / "again.jsonl"
-    flaky = ByQuestion(
-        **{"two cities": [Reply(503, b'{"error": {"message": "down"}}')]}
-    )
-    arguments = [subject("stage3")], [["two cities", "and now"]]
-    with Gateway(flaky, repair=False) as endpoint:
-        settings = settings_for(endpoint, retries=0)
-        first = list(record_all(path, *arguments, settings, TOOLS))
-        assert [run.status for run in first] == ["model_error", "completed"]
-        flaky.replies |= ByQuestion.REPLIES
-        second = list(record_all(path, *arguments, settings, TOOLS))
-        assert [run.status for run in second] == ["completed"] * 2
-        size = path.stat().st_size
-        list(record_all(path, *arguments, settings, TOOLS))
-        assert path.stat().st_size == size, "all is there"
-    runs = played(read_cassette(path), "stage3", "stage3")
-    assert [each.faithful for each in runs] == [True, True]
-
-
-def test_other_code_does_not_go_on_with_a_recording(tmp_path: Path) -> None:
-    path = tmp_path / "code.jsonl"
-    with Gateway(ByQuestion(), repair=False) as endpoint:
-        settings = settings_for(endpoint)
-        questions = [["two cities"]]
-        list(record_all(path, [subject("stage3")], questions, settings, TOOLS))
-        before = path.read_bytes()
-        faulty = load("equivalence.faults:swapped_results")
-        with pytest.raises(ValueError, match=r"other code: .* \$\.messages\[3\]"):
-            list(
-                record_all(
-                    path, [Subject("stage3", faulty)], questions, settings, TOOLS
-                )
-            )
-        assert path.read_bytes() == before
-
-
-# ----------------------------------------------------------------------- command line
-
-
-def test_record_and_replay_at_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cassette = str(tmp_path / "demo")
-    names = ["--implementation", "stage3", "--implementation", "stage4"]
-    assert main(["record", PUBLISHED, *FOLLOW_UP[:1], *names, "--out", cassette]) == 0
-    capsys.readouterr()
-    assert main(["replay", cassette, "--cross", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert len(document["runs"]) == 2 * 2 * 2
-    assert {v["verdict"] for v in document["verdicts"]} == {"equivalent"}
-    assert {(c["equal"], c["total"]) for c in document["cross"]} == {(2, 2)}
-    fault = "equivalence.faults:lost_result"
-    assert main(["replay", cassette, PUBLISHED, "--implementation", fault]) == 1
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "cause: request, model call 2, $.messages[3]" in shown
-    assert main(["replay", cassette, "never asked"]) == 2
-
-
-def test_replay_names_other_versions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "v.jsonl"
-    record(path, ByQuestion(), ["stage3"], [["and now"]])
-    header, rest = path.read_text("utf-8").split("\n", 1)
-    old = json.loads(header)
-    old["versions"]["openai"] = "1.0.0"
-    path.write_text(json.dumps(old) + "\n" + rest, "utf-8")
-    assert main(["replay", str(path)]) == 0
-    assert "Recorded with openai 1.0.0, here it is" in capsys.readouterr().out
-
-
-def test_recorded_tools_are_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mine = ["--tools", "equivalence.scenario_tools:MINE"]
-    path = str(tmp_path / "tools.jsonl")
-    tools = ["--tools", "tests.test_cassette:FEWER"]
-    one = ["record", "介绍一下你自己", "--implementation", "stage3", "--out", path]
-    assert main([*one, *mine]) == 2
-    assert main([*one, *tools]) == 0
-    assert main(["replay", path]) == 2
-    assert (
-        "was recorded with --tools tests.test_cassette:FEWER" in capsys.readouterr().err
-    )
-    assert main(["replay", path, *tools]) == 0
-
-
-FEWER = TOOLS[:2]
 
 
 # -------------------------------------------------------------- committed cassettes

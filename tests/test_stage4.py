@@ -1,4 +1,4 @@
-"""Stage 4: the same requests as stage 3, without LangChain; registry and memory."""
+"""Stage 4: schemas like LangChain's, requests like stage 3's, without LangChain."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
+from stage4_replies import asks, call, says
 
 from equivalence.implementations import find, load
 from equivalence.observe import observe
@@ -24,35 +25,14 @@ from equivalence.scenarios import Scenario, read_scenarios
 from gateway import Script
 from stage4_mini_framework.agent import run_agent
 from stage4_mini_framework.framework import Agent
-from stage4_mini_framework.memory import TokenBudget, Window, whole
 from stage4_mini_framework.registry import Registry
-from tokens import message_tokens, tokens
 from tools import TOOLS
 
 STAGE3 = load("stage3_pure_loop.agent:run_agent")
 
 
-def call(name: str, arguments: str, identifier: str) -> dict[str, Any]:
-    return {
-        "id": identifier,
-        "type": "function",
-        "function": {"name": name, "arguments": arguments},
-    }
-
-
-def asks(*calls: dict[str, Any]) -> dict[str, Any]:
-    return {"message": {"content": None, "tool_calls": list(calls)}}
-
-
-def says(text: str) -> dict[str, Any]:
-    return {"message": {"content": text}}
-
-
 def canonical(body: bytes) -> str:
     return json.dumps(json.loads(body), sort_keys=True)
-
-
-# ------------------------------------------------------------- schemas like LangChain's
 
 
 class Sky(enum.Enum):
@@ -183,6 +163,9 @@ SIGNATURES = [
 ]
 
 
+# ------------------------------------------------------------- schemas like LangChain's
+
+
 @pytest.mark.parametrize("function", SIGNATURES, ids=lambda f: f.__name__)
 def test_the_schema_is_langchains(function: Any) -> None:
     ours = Registry([function]).schemas[0]
@@ -236,11 +219,12 @@ def test_two_tools_of_one_name_send_no_request(watch) -> None:
     assert not observed.exchanges
 
 
-# ----------------------------------------------------------- requests like stage 3's
-
 SCENARIOS = read_scenarios()
 
+
 ENDS = "unrepaired, stage 3 ends here; stage 4 lets the tool policy answer"
+
+
 EXCEPTIONS = {
     "raw_malformed_arguments": ENDS,
     "raw_malformed_then_a_question_on_that_history": ENDS,
@@ -255,6 +239,9 @@ EXCEPTIONS = {
 def player() -> Iterator[Player]:
     with Player() as player:
         yield player
+
+
+# ----------------------------------------------------------- requests like stage 3's
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
@@ -445,95 +432,6 @@ def test_demo_questions_like_stage_3(watch) -> None:
                 runs.append(observed.run)
             assert runs[0].steps == runs[1].steps
             assert runs[0].answer == runs[1].answer != ""
-
-
-# -------------------------------------------------------------------------- the memory
-
-
-def long_conversation(questions: int, calls: int) -> list[dict[str, Any]]:
-    """Questions in each of which two turns of parallel calls come before the answer."""
-    number, found = 0, []
-    for turn in range(questions):
-        found.append({"role": "user", "content": f"question {turn}"})
-        for _ in range(2):
-            ids = [f"id{number + index}" for index in range(calls)]
-            number += calls
-            made = [call("get_weather", '{"city": "北京"}', each) for each in ids]
-            found.append({"role": "assistant", "content": None, "tool_calls": made})
-            found += [
-                {"role": "tool", "tool_call_id": each, "content": "sunny"}
-                for each in ids
-            ]
-        found.append({"role": "assistant", "content": f"answer {turn}"})
-    return found
-
-
-@pytest.mark.parametrize("size", range(2, 13))
-@pytest.mark.parametrize("calls", [1, 2, 3])
-def test_a_window_never_parts_a_call_from_its_results(
-    size: int, calls: int, gateway, offline_settings
-) -> None:
-    def turn(number: int) -> list[dict[str, Any]]:
-        ids = [f"id{number}-{index}" for index in range(calls)]
-        return [
-            asks(*(call("get_weather", '{"city": "北京"}', each) for each in ids)),
-            asks(call("get_current_time", "{}", f"id{number}-time")),
-            says(f"answer {number}"),
-        ]
-
-    script = Script([reply for n in range(4) for reply in turn(n)], strict=True)
-    log = gateway.open_run("window", script)
-    url = {"gateway_url": gateway.url("window")}
-    agent = Agent(
-        tools=TOOLS,
-        memory=Window(messages=size),
-        settings=offline_settings.model_copy(update=url),
-    )
-    for number in range(4):
-        assert agent.run(f"question {number}") == f"answer {number}"
-    assert not script.refusals
-    smallest = 1 + 1 + calls  # the question, and calls with their results
-    for index, exchange in enumerate(log.exchanges):
-        system, *sent = exchange.request["messages"]
-        assert system["role"] == "system"
-        questions = [m["content"] for m in sent if m["role"] == "user"]
-        assert questions[-1] == f"question {index // 3}"
-        assert len(sent) <= max(size, smallest)
-        assert len(sent) >= min(size, len(agent.messages), 1 + index % 3)
-    assert len(agent.messages) == 4 * (5 + calls), "the conversation itself stays whole"
-
-
-def test_a_window_holds_as_much_as_fits() -> None:
-    conversation = [*long_conversation(3, 2), {"role": "user", "content": "last"}]
-    assert Window(messages=1000)(conversation) == whole(conversation) == conversation
-    assert Window(messages=2)(conversation) == conversation[-2:]
-    assert Window(messages=3)(conversation) == conversation[-2:], "not half a turn"
-    assert Window(messages=5)(conversation) == conversation[-5:]
-    assert Window(messages=4)([]) == []
-
-
-def test_the_question_stays_when_its_calls_fill_the_window() -> None:
-    conversation = long_conversation(2, 2)[:-1]
-    question = conversation[8]
-    assert question["content"] == "question 1"
-    assert Window(messages=4)(conversation) == [question, *conversation[-3:]]
-
-
-@pytest.mark.parametrize("limit", [1, 60, 150, 400, 10_000])
-def test_a_token_budget_is_kept(limit: int) -> None:
-    conversation = [*long_conversation(5, 2), {"role": "user", "content": "last"}]
-    sent = TokenBudget(tokens=limit)(conversation)
-    assert sent[-1]["content"] == "last"
-    assert message_tokens(sent) <= max(limit, message_tokens(sent[-1:]))
-    assert len(sent) == len(conversation) or message_tokens(sent) > limit - 120
-
-
-def test_tokens_are_estimated_by_script() -> None:
-    assert tokens("") == 0
-    assert tokens("word") == tokens("wo") == 1
-    assert tokens("北京今") == 2
-    assert tokens("北京 weather") == 4  # two of each
-    assert tokens("at 385.6") == 7  # as Qwen has it: at, space, 3, 8, 5, ., 6
 
 
 # ----------------------------------------------------------------------- the framework

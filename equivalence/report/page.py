@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equivalence.compare import Judge
+from equivalence.compare import Judge, counted
 from equivalence.report.question import Column, Question
 from equivalence.report.reading import Group
 from equivalence.report.tool_lists import ToolLists
-from equivalence.show import counted
 
 VERDICT_SIGNS = {
     "equivalent": "=",

@@ -1,0 +1,85 @@
+"""How tests run a command line, and read what it prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def environment(**more: str) -> dict[str, str]:
+    dropped = ("LLM_", "PYTHONIOENCODING", "PYTHONUTF8")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
+    usual = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "LLM_RETRIES": "0"}
+    return {**kept, **usual, **more}
+
+
+def python(
+    *arguments: str, stdin: str = "", encoding: str = "utf-8", **more: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=environment(PYTHONIOENCODING=encoding, **more),
+        input=stdin,
+        capture_output=True,
+        encoding=encoding,
+        timeout=60,
+        check=False,
+    )
+
+
+def in_order(text: str, *parts: str) -> bool:
+    position = 0
+    for part in parts:
+        position = text.find(part, position) + len(part)
+        if position < len(part):
+            return False
+    return True
+
+
+RUN_KEYS = {
+    *("schema", "implementation", "question", "repeat", "settings", "versions"),
+    *("status", "answer", "steps", "exchanges", "error", "warnings"),
+}
+
+
+VERDICT_KEYS = {
+    *("left", "right", "question", "verdict", "cause", "model_call", "path"),
+    *("left_value", "right_value"),
+}
+
+
+ONE = ["--implementation", "stage3"]
+OWN = '''
+def same(question, **given):
+    """Exactly stage 3."""
+    from stage3_pure_loop.agent import run_agent
+    return run_agent(question, **given)
+
+def shouts(question, **given):
+    from stage3_pure_loop.agent import run_agent
+    return run_agent(question.upper(), **given)
+
+def breaks(question, **given):
+    raise RuntimeError("it\\nbroke")
+
+def lazy(question, **given):
+    return []
+
+NOT_A_FUNCTION = 5
+
+def roll(sides: int) -> int:
+    "Roll ONE die."
+    return 4
+
+TOOLS = [roll]
+TWICE = [roll, roll]
+
+async def later() -> str:
+    "Answer later."
+
+LATER = [later]
+'''

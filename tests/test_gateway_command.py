@@ -1,0 +1,103 @@
+"""python -m gateway: the gateway alone, for any client."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from wire import ROOT, Keeps, Waits, says, send
+
+from gateway import (
+    Gateway,
+    Script,
+)
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("LLM_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "gateway", *arguments],
+        cwd=ROOT / "docs" if (ROOT / "docs").is_dir() else ROOT,
+        env={**kept, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def stop(process: subprocess.Popen[str]) -> tuple[str, str]:
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=20)
+
+
+def port_of(process: subprocess.Popen[str]) -> int:
+    assert process.stdout
+    line = process.stdout.readline()
+    found = re.match(r"http://127\.0\.0\.1:(\d+)/v1 -> ", line)
+    assert found, line
+    return int(found[1])
+
+
+def test_the_gateway_alone_serves_until_ctrl_c() -> None:
+    process = start("--port", "0")
+    port = port_of(process)
+    assert send(port, says("17 * 23")).status == 200
+    assert send(port, path="/any/v1/models", method="GET").json["data"]
+    assert send(port, b"x").status == 400
+    out, err = stop(process)
+    assert process.returncode in (0, 130)
+    assert "Traceback" not in out + err
+    assert err == "Requests are answered until Ctrl-C.\n"
+
+
+def test_the_gateway_alone_ends_at_ctrl_c_with_a_request_open(server: Gateway) -> None:
+    waits = Waits()
+    server.open_run("waits", waits)
+    with ThreadPoolExecutor(1) as pool:
+        process = start("--port", "0", "--upstream", server.url("waits"))
+        pending = pool.submit(send, port_of(process))
+        assert waits.asked.wait(20)
+        out, err = stop(process)
+        pending.exception(timeout=20)
+    assert process.returncode in (0, 130)
+    assert "Traceback" not in out + err
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_the_gateway_alone_in_front_of_an_endpoint(server: Gateway, raw: bool) -> None:
+    script = Keeps(Script([{"message": {"content": "<think>a</think>b"}}]))
+    server.open_run("behind", script)
+    process = start(
+        *("--port", "0", "--upstream", server.url("behind"), *(["--raw"] * raw)),
+        LLM_API_KEY="sk-own",
+    )
+    message = send(port_of(process)).json["choices"][0]["message"]
+    stop(process)
+    assert message["content"] == ("<think>a</think>b" if raw else "b")
+    assert script.keys == ["Bearer sk-own"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--port", "70000"], "port"),
+        (["--port", "{taken}"], "in use"),
+        (["--upstream", "127.0.0.1:1/v1"], "http://"),
+    ],
+    ids=["no such port", "port in use", "no scheme"],
+)
+def test_the_gateway_alone_refuses_in_one_line(
+    front: Gateway, arguments: list[str], words: str
+) -> None:
+    process = start(*(a.format(taken=front.port) for a in arguments))
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert words in err
+    assert err.count("\n") == 1

@@ -1,0 +1,314 @@
+"""The stages' command lines: an answer, a conversation, an endpoint that fails."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_lines import environment, in_order, python
+from wire import Waits
+
+from config import Settings
+from equivalence import record
+from equivalence.hints import hint
+from equivalence.implementations import LADDER, load
+from equivalence.observe import observe
+from gateway import Gateway, Script
+from tools import TOOLS
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
+STAGES = list(dict.fromkeys(i.target.partition(".")[0] for i in LADDER))
+LIGHT = "stage4_mini_framework"  # starts in half the time: no LangChain
+
+
+implementations = pytest.mark.parametrize(
+    "implementation", LADDER, ids=[entry.name for entry in LADDER]
+)
+
+
+# ------------------------------------------------------------------ python -m stageN
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_one_question_prints_its_trace(stage: str) -> None:
+    done = python("-m", stage, PUBLISHED)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert in_order(
+        done.stdout,
+        "turn 1  get_current_time({})\n        → ",
+        'turn 2  get_stock_price({"symbol": "腾讯"})\n',
+        "        → 腾讯 Tencent 0700.HK: 385.6 HKD (+1.2 % today)\n",
+        'turn 3  calculate({"expression": "100 * 385.6"})\n',
+        "        → 38560.0\n",
+        "385.6 HKD",
+        "38,560 港元",
+    ), done.stdout
+    assert done.stdout.count("turn ") == 3
+    assert done.stdout.count("\n") == 7  # however long, the answer is one line
+
+
+def test_the_successor_of_stage_1() -> None:
+    done = python("-m", "stage1_prebuilt", "--successor", "17 * 23")
+    assert done.returncode == 0, done.stderr
+    assert in_order(done.stdout, "turn 1  calculate(", "→ 391", "391")
+
+
+CONVERSATION = """What is the weather in Beijing?
+
+And in Fahrenheit?
+/new
+And in Fahrenheit?
+"""
+
+
+@pytest.mark.parametrize(
+    ("stage", "end"),
+    [(STAGES[0], ""), (LIGHT, " quit \n17 * 23\n"), (STAGES[-1], "exit\n17 * 23\n")],
+)
+def test_a_conversation_remembers_until_it_is_new(stage: str, end: str) -> None:
+    done = python("-m", stage, stdin=CONVERSATION + end)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert in_order(
+        done.stdout,
+        'turn 1  get_weather({"city": "Beijing"})',
+        "25 °C",
+        'turn 1  unit_convert({"value": 25',
+        "77 fahrenheit",
+        "A new conversation.",
+        "I cannot answer that",
+    ), done.stdout
+    assert done.stdout.count("unit_convert") == 1
+    assert "391" not in done.stdout
+
+
+@pytest.mark.parametrize("question", [["hi"], []], ids=["question", "conversation"])
+def test_ctrl_c_ends_it_without_a_traceback(
+    gateway: Gateway, question: list[str]
+) -> None:
+    waits = Waits()
+    gateway.open_run("waits", waits)
+    process = subprocess.Popen(
+        [sys.executable, "-m", LIGHT, *question],
+        env=environment(LLM_BASE_URL=gateway.url("waits"), LLM_MODEL="m"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stdin
+    assert process.stdout
+    if question:
+        assert waits.asked.wait(20)
+    else:
+        assert process.stdout.read(2) == "st"  # stage4, …: it waits for a question
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode in (0, 130)
+    assert "Traceback" not in out + err
+    assert err == ""
+
+
+SHOWN = {"content": "晴 ☀️ ✅ sunny"}
+ASKS = {
+    "content": None,
+    "tool_calls": [
+        {
+            "id": "a",
+            "type": "function",
+            "function": {"name": "get_weather", "arguments": '{"city": "☀️ 某地"}'},
+        }
+    ],
+}
+
+
+# ------------------------------------------------------------------------- encodings
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "cp1252", "ascii"])
+def test_no_console_is_too_poor_for_an_answer(
+    gateway: Gateway, folder: Path, encoding: str
+) -> None:
+    """R115, with the output redirected to a file, where it shows most."""
+    gateway.open_run("emoji", Script([{"message": ASKS}, {"message": SHOWN}] * 2))
+    place = ["--base-url", gateway.url("emoji"), "--model", "✅"]
+    question = "天气 ☀️ ✅?"
+    lines: dict[str, list[str]] = {
+        "one question": ["-m", LIGHT, *place, question],
+        "the judge": [
+            *("-m", "equivalence", "run", *place, question),
+            *("--implementation", "stage4", "--out", "runs.jsonl"),
+        ],
+    }
+    more = {
+        "diff": ["-m", "equivalence", "diff", "runs.jsonl", "runs.jsonl"],
+        "stage help": ["-m", LIGHT, "--help"],
+        "help": ["-m", "equivalence", "run", "--help"],
+        "list": ["-m", "equivalence", "list"],
+        "wrong usage": ["-m", "equivalence", "run", "--implementation", "☀️ 某"],
+    }
+    if encoding == "ascii":  # the poorest stands for all
+        lines |= more
+    for name, line in lines.items():
+        with (folder / "out.txt").open("wb") as out:
+            done = subprocess.run(
+                [sys.executable, *line],
+                env=environment(PYTHONIOENCODING=encoding),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                timeout=60,
+                check=False,
+            )
+        text = (folder / "out.txt").read_bytes().decode(encoding)
+        assert "Traceback" not in text, (name, text)
+        assert "UnicodeEncodeError" not in text, (name, text)
+        assert done.returncode == (2 if name == "wrong usage" else 0), (name, text)
+        assert text.strip()
+    (run,) = record.read(folder / "runs.jsonl")
+    assert run.answer == SHOWN["content"]
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "ascii"])
+def test_no_console_is_too_poor_for_a_conversation(encoding: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", LIGHT],
+        env=environment(PYTHONIOENCODING=encoding),
+        input="17 * 23 ☀️\n北京 ✅\n".encode(),  # whatever the console is set to
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"391" in done.stdout
+
+
+VLLM = (
+    '"auto" tool choice requires --enable-auto-tool-choice and'
+    " --tool-call-parser to be set"
+)
+
+
+FAILURES = [
+    (404, 'model "qwen9" not found', "Check LLM_MODEL"),
+    (400, VLLM, "vLLM refuses tools until"),
+    (422, "bad\nrequest", ""),
+]
+
+
+# -------------------------------------------------------------- endpoints that fail
+
+
+@pytest.mark.parametrize(("status", "said", "advice"), FAILURES)
+def test_a_refusal_is_one_line_and_a_hint_after_one_request(
+    gateway: Gateway, status: int, said: str, advice: str
+) -> None:
+    """R109, R112, at the command line."""
+    item = {"status": status, "body": {"error": {"message": said}}}
+    log = gateway.open_run("refuses", Script([item]))
+    place = ("--base-url", gateway.url("refuses"), "--model", "qwen9")
+    done = python("-m", LIGHT, *place, "hi", LLM_RETRIES="2")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    shown = f"the endpoint answered {status}: {' '.join(said.split())}"
+    assert done.stdout.startswith(
+        f"[model_error] the endpoint failed\n{shown}\n{advice}"
+    )
+    assert done.stdout.count("\n") == (3 if advice else 2)
+    assert len(log.exchanges) == 1
+
+
+@implementations
+@pytest.mark.parametrize(("status", "said", "advice"), FAILURES)
+def test_a_refusal_is_the_same_in_all(
+    implementation: Any,
+    gateway: Gateway,
+    offline_settings: Settings,
+    status: int,
+    said: str,
+    advice: str,
+) -> None:
+    item = {"status": status, "body": {"error": {"message": said}}}
+    seen = observe(
+        implementation.name,
+        load(implementation.target),
+        "hi",
+        offline_settings.model_copy(update={"retries": 2}),
+        gateway,
+        TOOLS,
+        upstream=Script([item]),
+    )
+    assert seen.run.status == "model_error"
+    words = " ".join(said.split())
+    assert seen.run.error == f"the endpoint answered {status}: {words}"
+    assert len(seen.exchanges) == 1
+    assert (hint(seen.run.error) or "").startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (f"the endpoint answered 400: {VLLM}", "vLLM"),
+        ("the endpoint answered 400: enable_thinking must be false", "LLM_EXTRA_BODY"),
+        ("the endpoint answered 400: missing reasoning_content", "LLM_ECHO_REASONING"),
+        ("the endpoint answered 400: no such field max_tokens", "LLM_MAX_TOKENS_FIELD"),
+        ("the endpoint answered 401: no", "LLM_API_KEY"),
+        ("the endpoint answered 404: no", "LLM_BASE_URL"),
+        ("the endpoint answered 502: cannot reach http://x", "Is the server running"),
+        ("the endpoint answered 504: no reply from http://x within", "LLM_TIMEOUT"),
+        ("the endpoint failed: Request timed out.", "LLM_TIMEOUT"),
+    ],
+)
+def test_the_commonest_failures_have_a_hint(error: str, advice: str) -> None:
+    assert advice in (hint(error) or "")
+    assert hint("RuntimeError: something else") is None
+    assert hint(None) is None
+
+
+def test_an_endpoint_that_is_down_is_one_line_and_a_hint() -> None:
+    place = ("--base-url", "http://127.0.0.1:9/v1", "--model", "m")
+    done = python("-m", LIGHT, *place, "hi")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert in_order(
+        done.stdout,
+        "the endpoint answered 502: cannot reach http://127.0.0.1:9/v1: ",
+        "\nIs the server running? Check LLM_BASE_URL",
+    ), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "words"),
+    [
+        (["--max-steps", "0", "hi"], {}, "LLM_MAX_STEPS"),
+        (["--base-url", "127.0.0.1:1", "hi"], {}, "LLM_BASE_URL"),
+        (["hi"], {"LLM_EXTRA_BODY": "{"}, "LLM_EXTRA_BODY"),
+        (["--temperature", "hot", "hi"], {}, "--temperature"),
+        (["--frobnicate"], {}, "--frobnicate"),
+    ],
+)
+def test_a_stage_refuses_wrong_usage(
+    arguments: list[str], variables: dict[str, str], words: str
+) -> None:
+    done = python("-m", LIGHT, *arguments, **variables)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert words in done.stderr.splitlines()[-1]
+    assert "error: " in done.stderr.splitlines()[-1]
+
+
+def test_a_run_without_an_answer_is_told_and_exits_with_1(gateway: Gateway) -> None:
+    gateway.open_run("silent", Script([{"message": {"content": ""}}]))
+    place = ("--base-url", gateway.url("silent"), "--model", "m")
+    done = python("-m", LIGHT, *place, "hi")
+    assert done.returncode == 1
+    assert in_order(done.stdout, "[empty]", "ask again"), done.stdout

@@ -1,0 +1,477 @@
+"""The one policy by which every implementation runs a tool."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from tool_runs import NOON, SETTINGS, run
+
+from config import Settings
+from equivalence.implementations import LADDER, load
+from gateway import Gateway
+from tools import (
+    TOOLS,
+    ToolError,
+    by_name,
+    calculate,
+    clock,
+    get_current_time,
+    get_weather,
+    map_calls,
+    run_tool,
+    unit_convert,
+)
+
+implementations = pytest.mark.parametrize(
+    "implementation", LADDER, ids=[entry.name for entry in LADDER]
+)
+
+
+# ---------------------------------------------------------------------- the policy
+
+
+def test_a_call_that_works() -> None:
+    assert run(get_weather, {"city": "北京"}) == (get_weather("北京"), True)
+
+
+def choose(colour: Literal["red", "green"], count: int = 1, note: str | None = None):
+    """Choose a colour."""
+    return [colour, count, note]
+
+
+CORRECT = "Correct this and call it again."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "content"),
+    [
+        # missing, misnamed, null, of a wrong type, one of many
+        (
+            get_weather,
+            {},
+            f"Error: get_weather was not run: city: Field required. {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"location": "北京"},
+            f"Error: get_weather was not run: city: Field required. {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"city": None},
+            "Error: get_weather was not run: city: Input should be a valid string."
+            f" {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"city": ["北京"]},
+            "Error: get_weather was not run: city: Input should be a valid string."
+            f" {CORRECT}",
+        ),
+        (
+            get_weather,
+            {"city": 123},
+            "Error: get_weather was not run: city: Input should be a valid string."
+            f" {CORRECT}",
+        ),
+        (
+            choose,
+            {"colour": "blue", "count": "many"},
+            "Error: choose was not run: colour: Input should be 'red' or 'green';"
+            " count: Input should be a valid integer, unable to parse string as an"
+            f" integer. {CORRECT}",
+        ),
+        # what the gateway passes on and nobody may execute
+        (
+            get_weather,
+            {"invalid_arguments": '{"city"', "reason": "its arguments are not JSON"},
+            "Error: get_weather was not run: its arguments are not JSON."
+            " Call it again.",
+        ),
+        (
+            get_weather,
+            {"invalid_arguments": "", "reason": "it was cut off"},
+            "Error: get_weather was not run: it was cut off. Call it again.",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_not_run(
+    tool: Callable[..., Any], arguments: dict[str, Any], content: str
+) -> None:
+    ran = []
+
+    @functools.wraps(tool)
+    def watched(**given: Any) -> Any:
+        ran.append(given)
+        return tool(**given)
+
+    assert run(watched, arguments) == (content, False)
+    assert ran == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "content"),
+    [
+        (get_weather, {"city": "北京", "flag": True}, get_weather("北京")),
+        (get_current_time, {"zone": 1}, "2024-02-29 12:00:00 (Thursday, UTC+0800)"),
+        (
+            unit_convert,
+            {"value": "18", "from_unit": "celsius", "to_unit": "fahrenheit"},
+            "18 celsius = 64.4 fahrenheit",
+        ),
+        (choose, {"colour": "red"}, '["red", 1, null]'),
+        (choose, {"colour": "red", "count": "2"}, '["red", 2, null]'),
+        (choose, {"colour": "red", "count": 2.0, "note": "好"}, '["red", 2, "好"]'),
+    ],
+)
+def test_what_can_be_understood_is_run(
+    tool: Callable[..., Any], arguments: dict[str, Any], content: str
+) -> None:
+    assert run(tool, arguments, clock=NOON) == (content, True)
+
+
+@pytest.mark.parametrize("name", ["search_web", "", "Get_Weather", "__import__"])
+def test_an_unknown_tool_is_told_the_known_ones_in_order(name: str) -> None:
+    told = run_tool(name, {"q": 1}, by_name(TOOLS), SETTINGS)
+    assert told == (
+        f"Error: there is no tool named {name!r}. Tools: get_weather,"
+        " get_current_time, calculate, get_stock_price, unit_convert.",
+        False,
+    )
+
+
+ERRORS = [
+    ValueError("boom"),
+    KeyError("boom"),
+    ZeroDivisionError("boom"),
+    TimeoutError("boom"),
+    RecursionError("boom"),
+    MemoryError("boom"),
+    StopIteration("boom"),
+    AssertionError("boom"),
+    LookupError("boom \ud83d"),
+    ExceptionGroup("boom", [ValueError("inner")]),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_exception_becomes_a_text_without_traceback(error: Exception) -> None:
+    def fail() -> str:
+        raise error
+
+    told = run(fail)
+    assert told.ok is False
+    assert told.content.startswith(f"Error: fail failed with {type(error).__name__}: ")
+    assert "boom" in told.content
+    for furniture in ("Traceback", "line ", Path(__file__).name, str(Path.cwd())):
+        assert furniture not in told.content
+    told.content.encode("utf-8")
+
+
+def test_a_deep_recursion_becomes_a_text() -> None:
+    def recurse() -> str:
+        return recurse()
+
+    assert "RecursionError" in run(recurse).content
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_what_ends_the_program_passes(stop: type[BaseException]) -> None:
+    def fail() -> str:
+        raise stop
+
+    with pytest.raises(stop):
+        run(fail, clock=NOON)
+    assert clock.get() is None
+
+
+class Opaque:
+    def __repr__(self) -> str:
+        return "Opaque"
+
+
+@pytest.mark.parametrize(
+    ("result", "content"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (3, "3"),
+        (100.0, "100.0"),
+        (float("inf"), "Infinity"),
+        ([1, "二"], '[1, "二"]'),
+        ({"城市": "北京", "ok": True}, '{"城市": "北京", "ok": true}'),
+        ({1: {2: 3}}, '{"1": {"2": 3}}'),
+        ((1, 2), "[1, 2]"),
+        ({7}, "[7]"),
+        ([], "[]"),
+        (b"\xe5\x8c\x97", '"北"'),
+        (NOON, '"2024-02-29T12:00:00+08:00"'),
+        (Opaque(), '"Opaque"'),
+        ("", ""),
+        ("a\nb", "a\nb"),
+        ("half \ud83d of one", "half ? of one"),
+        ({"half": "\udcff"}, '{"half": "?"}'),
+    ],
+    ids=repr,
+)
+def test_a_result_that_is_no_text_becomes_readable_json(
+    result: Any, content: str
+) -> None:
+    def give() -> Any:
+        return result
+
+    assert run(give) == (content, True)
+
+
+def test_a_result_that_json_cannot_hold_is_given_as_python_shows_it() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+
+    def give(kind: str) -> Any:
+        return circle if kind == "circle" else b"\xff\xfe"
+
+    assert run(give, {"kind": "circle"}) == ("[[...]]", True)
+    assert run(give, {"kind": "bytes"}) == (r"b'\xff\xfe'", True)
+
+
+def test_a_model_that_writes_the_marker_itself_is_taken_at_its_word() -> None:
+    marker = {"invalid_arguments": "x", "reason": "y"}
+    outcome = run(get_weather, {"city": "北京", **marker})
+    assert outcome.ok
+
+
+def test_an_error_text_of_the_tool_is_no_success() -> None:
+    def look() -> str:
+        return ToolError("Error: not there.")
+
+    assert run(look) == ("Error: not there.", False)
+
+
+@pytest.mark.parametrize("character", ["长", "e", "😀", "\u0301"])
+def test_a_long_result_is_cut_between_characters_with_a_note(character: str) -> None:
+    def give() -> str:
+        return character * 200_000
+
+    told = run(give)
+    assert told.ok
+    assert told.content == (
+        character * 8000 + "\n[cut: the first 8000 of 200000 characters]"
+    )
+
+
+def test_a_result_at_the_limit_is_not_cut() -> None:
+    def give() -> str:
+        return "x" * 50
+
+    assert run(give, tool_result_limit=50).content == "x" * 50
+    assert run(give, tool_result_limit=49).content.startswith("x" * 49 + "\n[cut: ")
+
+
+def test_a_long_json_result_and_a_long_error_are_cut_too() -> None:
+    def give() -> list[str]:
+        return ["长" * 500]
+
+    def fail() -> str:
+        raise ValueError("长" * 500)
+
+    cut = run(give, tool_result_limit=100)
+    assert cut == ('["' + "长" * 98 + "\n[cut: the first 100 of 504 characters]", True)
+    told = run(fail, tool_result_limit=100)
+    assert len(told.content) < 160
+    assert told.content.endswith(" characters]")
+    assert told.ok is False
+
+
+# ------------------------------------------------------- names, order, concurrency
+
+
+def test_tools_by_name_keep_their_order() -> None:
+    assert list(by_name(TOOLS)) == [tool.__name__ for tool in TOOLS]
+    assert list(by_name(reversed(TOOLS))) == [t.__name__ for t in reversed(TOOLS)]
+    assert by_name([]) == {}
+
+
+def test_two_tools_of_one_name_are_refused() -> None:
+    def twin(a: int) -> int:
+        return a
+
+    one = twin
+
+    def twin(b: int) -> int:
+        return b
+
+    with pytest.raises(ValueError, match="two tools are named 'twin'"):
+        by_name([get_weather, one, twin])
+
+
+def test_an_async_tool_is_refused_however_it_is_wrapped() -> None:
+    async def later() -> str:
+        return "later"
+
+    @functools.wraps(later)
+    def wrapped() -> Any:
+        return later()
+
+    for tool in (later, wrapped):
+        with pytest.raises(ValueError, match="'later' is async"):
+            by_name([tool])
+
+
+@implementations
+def test_two_tools_of_one_name_end_before_any_request(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    log = gateway.open_run(f"twins-{implementation.name}")
+    settings = offline_settings.model_copy(
+        update={"gateway_url": gateway.url(log.name)}
+    )
+    agent = load(implementation.target)
+    with pytest.raises(ValueError, match="calculate"):
+        agent("1+1", settings=settings, tools=[calculate, get_weather, calculate])
+    assert log.exchanges == []
+    agent("1+1", settings=settings, tools=[calculate, get_weather])
+    assert log.exchanges
+
+
+@implementations
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_passes_through_the_agent(
+    implementation: Any,
+    stop: type[BaseException],
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    def calculate(expression: str) -> str:
+        """Evaluate ONE arithmetic expression exactly."""
+        raise stop
+
+    settings = offline_settings.model_copy(update={"gateway_url": gateway.url()})
+    with pytest.raises(stop):
+        load(implementation.target)("1 + 1", settings=settings, tools=[calculate])
+
+
+def test_results_come_in_call_order_whichever_ends_first() -> None:
+    ended: list[int] = []
+    turns = [threading.Event() for _ in range(4)]
+    turns[3].set()
+
+    def work(number: int) -> int:  # each waits for the one after it
+        assert turns[number].wait(10)
+        ended.append(number)
+        if number:
+            turns[number - 1].set()
+        return number * 10
+
+    assert map_calls(work, [0, 1, 2, 3], 4) == [0, 10, 20, 30]
+    assert ended == [3, 2, 1, 0]
+
+
+def test_one_at_a_time_is_in_order_and_in_this_thread() -> None:
+    ran: list[tuple[int, int]] = []
+
+    def work(number: int) -> None:
+        ran.append((number, threading.get_ident()))
+
+    map_calls(work, [2, 0, 1], 1)
+    assert ran == [(number, threading.get_ident()) for number in (2, 0, 1)]
+
+
+def test_never_more_at_a_time_than_allowed() -> None:
+    lock, running, most = threading.Lock(), 0, 0
+    pairs = threading.Barrier(2)
+
+    def work(number: int) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        pairs.wait(10)  # breaks if two never run together
+        with lock:
+            running -= 1
+
+    map_calls(work, range(6), 2)
+    assert most == 2
+
+
+def test_each_concurrent_call_has_the_context_of_the_caller() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("outer")
+    both = threading.Barrier(2)
+
+    def work(name: str) -> str:
+        seen = variable.get()
+        variable.set(name)
+        both.wait(10)
+        return f"{seen}, then {variable.get()}"
+
+    assert map_calls(work, ["a", "b"], 2) == ["outer, then a", "outer, then b"]
+    assert variable.get() == "outer"
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_what_ends_the_program_passes_through_map_calls(concurrency: int) -> None:
+    def work(number: int) -> int:
+        if number == 1:
+            raise KeyboardInterrupt
+        return number
+
+    with pytest.raises(KeyboardInterrupt):
+        map_calls(work, [0, 1, 2], concurrency)
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_map_calls_of_nothing_is_nothing(concurrency: int) -> None:
+    assert map_calls(str, [], concurrency) == []
+
+
+THREE = "北京、上海和广州的天气"
+
+
+@implementations
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_calls_of_one_turn_run_as_the_setting_says(
+    implementation: Any,
+    concurrency: int,
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    ran: list[str] = []
+    together = threading.Barrier(concurrency)
+
+    @functools.wraps(get_weather)
+    def watched(city: str) -> str:
+        together.wait(10)
+        ran.append(city)
+        return get_weather(city)
+
+    log = gateway.open_run(f"three-{implementation.name}")
+    settings = offline_settings.model_copy(
+        update={
+            "gateway_url": gateway.url(log.name),
+            "tool_concurrency": concurrency,
+        }
+    )
+    if concurrency > 1 and _calls_a_turn(implementation, settings, log) < 3:
+        pytest.skip("its model asks for one call a turn")
+    log = gateway.open_run(log.name)
+    load(implementation.target)(THREE, settings=settings, tools=[watched])
+    if concurrency == 1:
+        assert ran == ["北京", "上海", "广州"]
+    assert sorted(ran) == sorted(["北京", "上海", "广州"])
+    sent = json.dumps(log.exchanges[-1].request, ensure_ascii=False)
+    results = [sent.rindex(get_weather(city)) for city in ("北京", "上海", "广州")]
+    assert results == sorted(results)  # in call order, each once
+
+
+def _calls_a_turn(implementation: Any, settings: Settings, log: Any) -> int:
+    plain = settings.model_copy(update={"tool_concurrency": 1})
+    load(implementation.target)(THREE, settings=plain, tools=[get_weather])
+    message = log.exchanges[0].reply["choices"][0]["message"]
+    return len(message.get("tool_calls") or ())

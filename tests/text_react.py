@@ -1,0 +1,16 @@
+"""The text protocol, as its tests write and read it."""
+
+from __future__ import annotations
+
+from equivalence.observe import Observed
+from tools import TOOLS, by_name
+
+NAMED = by_name(TOOLS)
+
+
+def sent(observed: Observed, number: int = -1) -> list[str]:
+    """The texts of a request, less the system message."""
+    return [m["content"] for m in observed.exchanges[number].request["messages"][1:]]
+
+
+BEIJING = {"city": "北京"}
