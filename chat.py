@@ -7,23 +7,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from config import load_settings, make_gateway
-from equivalence import show
-from equivalence.grounding import Said, note, said_before
-from equivalence.hints import hint
-from equivalence.implementations import find, load
-from equivalence.observe import observe
-from equivalence.record import Run
-from equivalence.trace import Execution, tool_calls
-from gateway import Exchange
+from equivalence.errors import UsageError
+from equivalence.gateway import Exchange
+from equivalence.runs.grounding import Said, note, said_before
+from equivalence.runs.hints import hint
+from equivalence.runs.observe import Observed, observe
+from equivalence.runs.record import Run
+from equivalence.runs.steps import Execution, tool_calls
+from equivalence.runs.words import ending, short, ungrounded, visible
+from equivalence.table import Table, read_table
 from tools import TOOLS
-from usage import UsageError
 
 EXAMPLES = "现在几点了？ · What is the weather in Beijing? · /new · quit"
 
@@ -31,10 +31,12 @@ EXAMPLES = "现在几点了？ · What is the weather in Beijing? · /new · qui
 def main(stage: str, *, successor: str | None = None) -> int:
     """Run one stage's command line; return the exit code: 0 when every question was
     answered, 1 when one was not, 2 for wrong usage or configuration."""
-    out = show.console()
-    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-    arguments = _parser(stage, successor).parse_args()
-    name = successor if getattr(arguments, "successor", False) else stage
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")  # a console that lacks a character shows "?"
+    table = read_table()
+    arguments = _parser(table, stage, successor).parse_args()
+    chosen = successor if getattr(arguments, "successor", False) else stage
     try:
         settings = load_settings(
             base_url=arguments.base_url,
@@ -43,33 +45,33 @@ def main(stage: str, *, successor: str | None = None) -> int:
             max_steps=arguments.max_steps,
             repair=False if arguments.raw else None,
         )
-        agent = load(find(name or stage).target)
+        implementation = table.find(chosen or stage)
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    out = Console(highlight=False)
     with make_gateway(settings) as gateway:
 
-        def ask(question: str, history: Sequence[Any]) -> tuple[Run, list[Any]]:
+        def ask(question: str, after: Observed | None = None) -> Observed:
             printer = TracePrinter(partial(out.print, soft_wrap=True))
             observed = observe(
-                name or stage,
-                agent,
+                implementation,
                 question,
                 settings,
                 gateway,
                 TOOLS,
-                history=history,
+                after=after,
                 on_exchange=printer.exchange,
                 on_execution=printer.execution,
             )
             printer.end(observed.run)
-            return observed.run, observed.conversation
+            return observed
 
         try:
             if arguments.question:
-                run, _ = ask(" ".join(arguments.question), ())
+                run = ask(" ".join(arguments.question)).run
                 return 0 if run.status == "completed" else 1
-            return _converse(ask, f"{name}, {settings.model}")
+            return _converse(ask, f"{implementation.name}, {settings.model}")
         except KeyboardInterrupt:
             print()
             return 130 if arguments.question else 0
@@ -110,22 +112,24 @@ class TracePrinter:
             arguments = json.dumps(execution.arguments, ensure_ascii=False)
             self._call(execution.tool, arguments)
         sign = "→" if execution.ok else "✗"
-        self.write(Text(f"        {sign} {show.short(execution.result or '')}"))
-        self.results.append(execution.result or "")
+        words = execution.returned if execution.raised is None else execution.raised
+        result = words or ""
+        self.write(Text(f"        {sign} {short(result)}"))
+        self.results.append(result)
 
     def _call(self, tool: str, arguments: str) -> None:
         self.write(Text(f"turn {self.turn}  {tool}({arguments})", "cyan"))
         for number in self.said.missing(arguments) if self.said else ():
-            self.write(Text(f"        {show.ungrounded(number.text)}", "yellow"))
+            self.write(Text(f"        {ungrounded(number.text)}", "yellow"))
 
     def end(self, run: Run) -> None:
         """Print the calls that were not run, and the answer or what came instead."""
         for step in run.steps:
             if step.order is None:
-                text = f"        ✗ turn {step.turn}: {show.short(step.result or '')}"
+                text = f"        ✗ turn {step.turn}: {short(step.result or '')}"
                 self.write(Text(text, "red"))
         self.write(
-            Text(show.ending(run), "bold" if run.status == "completed" else "red")
+            Text(visible(ending(run)), "bold" if run.status == "completed" else "red")
         )
         for found in (each for step in run.steps for each in step.ungrounded):
             self.write(Text(note(found), "yellow"))
@@ -140,8 +144,8 @@ _ADVICE = {
 }
 
 
-def _parser(stage: str, successor: str | None) -> argparse.ArgumentParser:
-    about = find(stage).about
+def _parser(table: Table, stage: str, successor: str | None) -> argparse.ArgumentParser:
+    about = table.find(stage).about
     parser = argparse.ArgumentParser(
         description=f"{stage}: the agent as {about}. Without a question it is a"
         " conversation that remembers its turns: /new starts over, quit ends it.",
@@ -152,7 +156,9 @@ def _parser(stage: str, successor: str | None) -> argparse.ArgumentParser:
     add_settings(parser)
     if successor:
         parser.add_argument(
-            "--successor", action="store_true", help=f"run {find(successor).about}"
+            "--successor",
+            action="store_true",
+            help=f"run {table.find(successor).about}",
         )
     return parser
 
@@ -170,9 +176,9 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _converse(ask: Callable[..., tuple[Run, list[Any]]], title: str) -> int:
+def _converse(ask: Callable[..., Observed], title: str) -> int:
     print(f"{title}. For example: {EXAMPLES}")
-    history: list[Any] = []
+    after: Observed | None = None
     while True:
         try:
             question = input("> ").strip()
@@ -182,7 +188,7 @@ def _converse(ask: Callable[..., tuple[Run, list[Any]]], title: str) -> int:
         if question in ("quit", "exit"):
             return 0
         if question == "/new":
-            history = []
+            after = None
             print("A new conversation.")
         elif question:
-            _, history = ask(question, history)
+            after = ask(question, after)

@@ -1,28 +1,27 @@
-"""Settings, and the clients made from them: LangChain's ChatOpenAI and the bare one.
+"""The prompt, the settings, and the clients made from them: ChatOpenAI and the bare one.
 
-Every setting is an environment variable LLM_… or a line in .env. Without LLM_BASE_URL
-the offline model answers. Importing this module reads nothing and starts nothing.
+Without LLM_BASE_URL the offline model answers. Importing this module reads nothing and
+starts nothing.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import datetime
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from pydantic import SecretStr
 
-from usage import UsageError
+from equivalence.settings import LOOPBACK, Settings, load_settings
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
-    from gateway import Gateway
+    from equivalence.gateway import Gateway
+
+__all__ = ["SYSTEM_PROMPT", "Settings", "chat_model", "load_settings", "openai_model"]
 
 SYSTEM_PROMPT = (
     "You are a careful assistant. Use the tools for weather, time, share prices,"
@@ -32,115 +31,18 @@ SYSTEM_PROMPT = (
     " of the question."
 )
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+GRACE = 5.0
+"""Seconds that clients wait longer than the gateway, which alone keeps the time limit:
+so its words are what people read."""
 
 
-def endpoint_url(url: str) -> str:
-    """Return the base URL that clients want, "http://HOST/v1", from what people paste:
-    blanks, a trailing slash, the full endpoint path, no /v1. ValueError without scheme,
-    or with a password, which would end up in every record.
-    """
-    url = url.strip().rstrip("/").removesuffix("/chat/completions").rstrip("/")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} needs http:// or https:// in front")
-    if "@" in parts.netloc:
-        raise ValueError("no user or password in the URL: LLM_API_KEY is for the key")
-    return url if parts.path else url + "/v1"
-
-
-class Settings(BaseSettings):
-    """What one run depends on; frozen. Times in seconds, sizes in characters."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="LLM_",
-        env_file=".env",
-        env_file_encoding="utf-8-sig",  # Windows editors put a mark in front
-        env_ignore_empty=True,
-        extra="ignore",
-        frozen=True,
-    )
-
-    base_url: Annotated[str, AfterValidator(endpoint_url)] | None = None
-    """The model's endpoint; None is the offline model."""
-    api_key: SecretStr | None = None
-    model: str = "offline"
-    temperature: float = Field(0.0, ge=0, le=2)
-    seed: int | None = None
-    max_steps: int = Field(10, ge=1)
-    """Budget: the most model calls one run may make."""
-    timeout: float = Field(120.0, gt=0)
-    retries: int = Field(2, ge=0)
-    max_tokens: int | None = Field(None, ge=1)
-    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    """Servers differ in the name they accept for the output limit."""
-    extra_body: dict[str, Any] = {}
-    """Fields added to every request, for example {"enable_thinking": false}."""
-    stream: bool = False
-    tool_result_limit: int = Field(8000, ge=1)
-    tool_concurrency: int = Field(1, ge=1)
-    """How many tool calls of one turn run at the same time."""
-    clock: datetime | None = None
-    """What get_current_time answers; None is the real time."""
-    repair: bool = True
-    """Whether the gateway repairs broken replies (--raw switches it off)."""
-    echo_reasoning: bool = False
-    """Whether the gateway sends a model its reasoning back (DeepSeek wants that)."""
-    gateway_url: str | None = None
-    """The gateway to talk to; None starts one in this process when it is needed."""
-
-    def recorded(self) -> dict[str, Any]:
-        """The settings as JSON for a run record: no key, no passing address."""
-        return self.model_dump(mode="json", exclude={"api_key", "gateway_url"})
-
-
-def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
-    """Read environment and .env; `overrides` that are not None win. UsageError
-    says in one line which setting to change; `needs_key`: whether a server that is not
-    local wants one from us."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    try:
-        settings = Settings(**given)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        name = "_".join(str(part) for part in problem["loc"][:1]).upper()
-        reason = problem["msg"].removeprefix("Value error, ")
-        raise UsageError(f"LLM_{name}: {reason}") from None
-    except UnicodeDecodeError:
-        raise UsageError(".env is not a UTF-8 file: save it as UTF-8") from None
-    except SettingsError as error:  # names the field in quotes
-        name = str(error).split('"')[1].upper()
-        raise UsageError(f"LLM_{name}: this is not valid JSON") from None
-    if settings.base_url:
-        _check_endpoint(settings, needs_key)
-    return settings
-
-
-def _check_endpoint(settings: Settings, needs_key: bool) -> None:
-    if "model" not in settings.model_fields_set:
-        raise UsageError("LLM_MODEL is not set: name the model to ask for")
-    local = urlsplit(settings.base_url).hostname in LOOPBACK
-    if needs_key and not settings.api_key and not local:
-        raise UsageError(
-            f"LLM_API_KEY is not set and {settings.base_url} is not a local server:"
-            " set it (LLM_API_KEY=none if that server wants no key)"
-        )
-
-
-def make_gateway(settings: Settings, port: int = 0) -> Gateway:
+def make_gateway(settings: Settings) -> Gateway:
     """Return a gateway, not started yet, in front of the model the settings name."""
-    from gateway import Gateway, HttpUpstream, OfflineModel, Upstream
+    from equivalence.runs.upstreams import http_upstream, new_gateway
+    from offline_model import OfflineModel
 
-    upstream: Upstream = OfflineModel()
-    if settings.base_url:
-        key = settings.api_key.get_secret_value() if settings.api_key else None
-        upstream = HttpUpstream(settings.base_url, key, settings.timeout)
-    return Gateway(
-        upstream,
-        port=port,
-        repair=settings.repair,
-        echo_reasoning=settings.echo_reasoning,
-    )
+    endpoint = http_upstream(settings) if settings.base_url else OfflineModel()
+    return new_gateway(settings, endpoint)
 
 
 def wire_url(settings: Settings) -> str:
@@ -154,7 +56,7 @@ def wire_url(settings: Settings) -> str:
     with _gateways_lock:
         if key not in _gateways:
             _gateways[key] = make_gateway(settings).start()
-        return _gateways[key].url()
+        return _gateways[key].url
 
 
 def request_extras(settings: Settings) -> dict[str, Any]:
@@ -175,7 +77,7 @@ def chat_model(settings: Settings) -> ChatOpenAI:
         model=settings.model,
         temperature=settings.temperature,
         seed=settings.seed,
-        timeout=settings.timeout,
+        timeout=settings.timeout + GRACE,
         max_retries=settings.retries,
         streaming=settings.stream,
         stream_usage=False,
@@ -207,7 +109,7 @@ def openai_model(settings: Settings) -> Callable[..., Any]:
     client = OpenAI(
         base_url=wire_url(settings),
         api_key="held-by-the-gateway",
-        timeout=settings.timeout,
+        timeout=settings.timeout + GRACE,
         max_retries=settings.retries,
         http_client=_http_clients()["http_client"],
     )

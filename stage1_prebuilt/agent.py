@@ -16,7 +16,8 @@ from langgraph.prebuilt import ToolNode, create_react_agent
 from langgraph.warnings import LangGraphDeprecatedSinceV10
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
-from tools import TOOLS, by_name, run_tool
+from toolkit.policy import by_name, run_tool
+from tools import TOOLS
 
 
 class State(MessagesState):

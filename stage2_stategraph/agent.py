@@ -12,7 +12,8 @@ from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
-from tools import TOOLS, by_name, map_calls, run_tool
+from toolkit.policy import by_name, map_calls, run_tool
+from tools import TOOLS
 
 
 def call_model(state, model) -> dict:

@@ -8,7 +8,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import tool
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
-from tools import TOOLS, by_name, map_calls, run_tool
+from toolkit.policy import by_name, map_calls, run_tool
+from tools import TOOLS
 
 
 def call_model(model, messages) -> AIMessage:

@@ -11,7 +11,8 @@ from config import SYSTEM_PROMPT, load_settings, openai_model
 from stage4_mini_framework.memory import whole
 from stage4_mini_framework.registry import Registry
 from stage4_mini_framework.reply import read_reply
-from tools import TOOLS, map_calls, run_tool
+from toolkit.policy import map_calls, run_tool
+from tools import TOOLS
 
 
 def call_model(model, messages) -> dict:

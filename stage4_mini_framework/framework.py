@@ -20,7 +20,7 @@ from config import Settings
 from stage4_mini_framework.agent import run_agent
 from stage4_mini_framework.memory import Memory, Message, whole
 from stage4_mini_framework.registry import Registry
-from tools import Tool
+from toolkit.policy import Tool
 
 
 class Agent:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tokens import message_tokens
+from toolkit.tokens import message_tokens
 
 Message = dict[str, Any]
 Memory = Callable[[Sequence[Message]], list[Message]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from schema import tool_schema
-from tools import Tool, by_name
+from toolkit.policy import Tool, by_name
+from toolkit.schema import tool_schema
 
 
 class Registry(dict[str, Tool]):

@@ -8,7 +8,7 @@ from typing import Any
 
 from openai import OpenAIError, Stream
 
-from tools import INVALID_ARGUMENTS
+from equivalence.gateway.repairs import INVALID_ARGUMENTS
 
 Message = dict[str, Any]
 

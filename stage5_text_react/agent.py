@@ -13,7 +13,8 @@ from stage5_text_react.memory import recall
 from stage5_text_react.parser import parse
 from stage5_text_react.prompt import STOP, as_text, scratchpad, system_prompt
 from stage5_text_react.reply import as_message, read_text
-from tools import TOOLS, by_name, run_tool
+from toolkit.policy import by_name, run_tool
+from tools import TOOLS
 
 
 def call_model(model, opening, messages, tools) -> dict:

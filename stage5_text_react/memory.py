@@ -14,8 +14,8 @@ from typing import Any
 
 from stage5_text_react.prompt import Message, as_text, scratchpad, system_prompt
 from stage5_text_react.reply import read_text
-from tokens import message_tokens, tokens
-from tools import Tool
+from toolkit.policy import Tool
+from toolkit.tokens import message_tokens, tokens
 
 Model = Callable[..., Any]
 """The openai client's call, which wants the messages."""

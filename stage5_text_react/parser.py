@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tools import INVALID_ARGUMENTS, Tool
+from equivalence.gateway.repairs import INVALID_ARGUMENTS
+from toolkit.policy import Tool
 
 LABELS = {
     "thought": ("thought", "思考"),

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from config import SYSTEM_PROMPT
-from schema import tool_schema
-from tools import Tool
+from toolkit.policy import Tool
+from toolkit.schema import tool_schema
 
 Message = dict[str, Any]
 

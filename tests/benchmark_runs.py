@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from equivalence.benchmark import (
+from equivalence.runs.record import Run, Step
+from equivalence.score.cases import (
     read_cases,
 )
-from equivalence.record import Run, Step
 
 CASES = {case.id: case for case in read_cases()}
 

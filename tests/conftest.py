@@ -12,9 +12,10 @@ from pathlib import Path  # noqa: E402
 import pytest  # noqa: E402
 from command_lines import OWN  # noqa: E402
 
-from config import Settings  # noqa: E402
-from equivalence.run import CLOCK  # noqa: E402
-from gateway import Gateway, OfflineModel  # noqa: E402
+from equivalence.gateway import Gateway  # noqa: E402
+from equivalence.runs.plan import CLOCK  # noqa: E402
+from equivalence.settings import Settings  # noqa: E402
+from offline_model import OfflineModel  # noqa: E402
 
 
 @pytest.fixture(scope="session")

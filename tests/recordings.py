@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+from equivalence.runs.cassette_file import Recording, read_cassette
+from equivalence.runs.recording import record_all
+
 from config import Settings, load_settings
-from equivalence.cassette_file import Recording, read_cassette
-from equivalence.implementations import LADDER, load
-from equivalence.recording import record_all
-from equivalence.replay import (
+from equivalence.gateway import Gateway, OfflineModel, Upstream
+from equivalence.gateway.upstreams import Reply, completion, dump
+from equivalence.judge.replay import (
     Replayed,
     replay,
 )
-from equivalence.run import Subject
-from gateway import Gateway, OfflineModel, Upstream
-from gateway.upstreams import Reply, completion, dump
+from equivalence.runs.implementation import LADDER, load
+from equivalence.runs.session import Subject
 from tools import TOOLS
 
 ROOT = Path(__file__).parent.parent

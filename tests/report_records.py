@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from equivalence.grounding import mark
-from equivalence.record import SCHEMA, Run
+from equivalence.runs.grounding import mark
+from equivalence.runs.record import SCHEMA, Run
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = (

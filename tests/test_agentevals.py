@@ -15,8 +15,8 @@ from agentevals.trajectory.match import create_trajectory_match_evaluator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equivalence.compare import compare
-from equivalence.record import Run, Step
+from equivalence.judge.compare import compare
+from equivalence.runs.record import Run, Step
 
 MODES = ("strict", "unordered", "subset", "superset")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from equivalence.implementations import LADDER
+from equivalence.runs.implementation import LADDER
 
 ROOT = Path(__file__).parent.parent
 STAGES = sorted(path.name for path in ROOT.glob("stage*_*") if path.is_dir())

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arithmetic import MAX_LENGTH, CannotEvaluate, evaluate
+from toolkit.arithmetic import MAX_LENGTH, CannotEvaluate, evaluate
 
 
 def refusal(expression: str) -> str:

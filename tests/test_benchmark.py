@@ -12,16 +12,17 @@ from typing import Any
 import pytest
 from benchmark_runs import CASES, TENCENT, WORTH, run, step
 
-from equivalence.benchmark import (
+from equivalence.cli import main
+from equivalence.runs.grounding import mentions
+from equivalence.runs.record import Run, Step
+from equivalence.score.cases import (
     KINDS,
     Case,
     check,
     outcome,
 )
-from equivalence.cli import main
-from equivalence.grounding import mentions
-from equivalence.record import Run, Step
-from tools import TOOLS, by_name
+from toolkit.policy import by_name
+from tools import TOOLS
 
 pytestmark = pytest.mark.usefixtures("folder")
 

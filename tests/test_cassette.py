@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from equivalence.runs.cassette_file import Recording, cassette_path, read_cassette
+from equivalence.runs.recording import record_all
 from recordings import (
     FOLLOW_UP,
     PUBLISHED,
@@ -23,21 +25,19 @@ from recordings import (
     subject,
 )
 
-from equivalence.cassette_file import Recording, cassette_path, read_cassette
-from equivalence.compare import among_each_other
-from equivalence.faults import FAULTS
-from equivalence.implementations import LADDER
-from equivalence.recording import record_all
-from equivalence.replay import (
+from equivalence.gateway import Cassette, Gateway, OfflineModel, RecordedExchange
+from equivalence.gateway.canonical import canonical_request, wire_request
+from equivalence.gateway.upstreams import Reply, completion
+from equivalence.judge.compare import among_each_other
+from equivalence.judge.replay import (
     cells,
     comparable,
     exit_code,
 )
-from equivalence.run import Asked
-from gateway import Cassette, Gateway, OfflineModel, RecordedExchange
-from gateway.canonical import canonical_request, wire_request
-from gateway.upstreams import Reply, completion
+from equivalence.runs.implementation import LADDER
+from equivalence.runs.session import Asked
 from tools import TOOLS
+from variants.faults import FAULTS
 
 COMMITTED = sorted((ROOT / "cassettes").glob("*.jsonl"))
 NAMES = [implementation.name for implementation in LADDER]
@@ -92,7 +92,7 @@ def test_cross_replay_is_equal_for_all_pairs(ladder: Recording) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_in_replay(scripted: Recording, fault: str) -> None:
-    runs = played(scripted, "stage3", f"equivalence.faults:{fault}")
+    runs = played(scripted, "stage3", f"variants.faults:{fault}")
     wrong = [each for each in runs if not each.faithful]
     assert wrong, "the fault was not found"
     assert wrong[0].verdict.verdict == "different"
@@ -137,7 +137,7 @@ def test_replay_never_goes_to_the_network(tmp_path: Path) -> None:
         recording = read_cassette(path)
         assert recording.settings.base_url == endpoint.url()
         (same,) = played(recording, "stage3", "stage3")
-        (missed,) = played(recording, "stage3", "equivalence.faults:one_space_more")
+        (missed,) = played(recording, "stage3", "variants.faults:one_space_more")
     assert same.faithful
     assert counting.asked == 2
     assert missed.run.status == "model_error"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from command_lines import ONE, RUN_KEYS, VERDICT_KEYS, in_order, python
+from equivalence.runs.questions import read_questions
 
 from equivalence.cli import main
-from equivalence.implementations import LADDER
-from equivalence.questions import read_questions
-from gateway import Gateway, OfflineModel, Script
+from equivalence.gateway import Gateway, OfflineModel, Script
+from equivalence.runs.implementation import LADDER
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -25,9 +25,9 @@ from config import (
     make_gateway,
     wire_url,
 )
-from equivalence.implementations import LADDER, load
-from gateway import Gateway, HttpUpstream, OfflineModel, Script
-from usage import UsageError
+from equivalence.errors import UsageError
+from equivalence.gateway import Gateway, HttpUpstream, OfflineModel, Script
+from equivalence.runs.implementation import LADDER, load
 
 ROOT = Path(__file__).parent.parent
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_PROXY", "NO_PROXY")
@@ -279,7 +279,7 @@ def test_equal_settings_share_a_gateway() -> None:
 
 ASK_ALL = """
 import json, sys
-from equivalence.implementations import LADDER, load
+from equivalence.runs.implementation import LADDER, load
 
 def text(message):
     return message["content"] if isinstance(message, dict) else message.content
@@ -490,7 +490,9 @@ def modules() -> list[str]:
 
 def test_importing_any_module_does_nothing(empty_folder: Path) -> None:
     (empty_folder / ".env").write_text("LLM_MAX_STEPS=broken\n", encoding="utf-8")
-    assert {"config", "chat", "gateway.server", "equivalence.cli"} < set(modules())
+    assert {"config", "chat", "equivalence.gateway.server", "equivalence.cli"} < set(
+        modules()
+    )
     done = python("-B", "-c", IMPORT_ALL, *modules(), cwd=empty_folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""

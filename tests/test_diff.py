@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from command_lines import ONE, RUN_KEYS, VERDICT_KEYS, python
 
-from equivalence import record
 from equivalence.cli import main
-from equivalence.record import Run, Step
-from gateway import Gateway, OfflineModel
+from equivalence.gateway import Gateway, OfflineModel
+from equivalence.runs import record
+from equivalence.runs.record import Run, Step
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -16,14 +16,21 @@ from typing import Any
 import pytest
 
 from config import load_settings
-from equivalence import record
 from equivalence.cli import main
-from equivalence.drift import Drift, agreement, by_question, judged, shape, strategy
-from equivalence.implementations import LADDER, find, load
-from equivalence.record import Run, Step
-from equivalence.run import Subject, planned, run_each
-from gateway import Gateway, OfflineModel
-from gateway.upstreams import Reply, completion, dump
+from equivalence.gateway import Gateway, OfflineModel
+from equivalence.gateway.upstreams import Reply, completion, dump
+from equivalence.judge.drift import (
+    Drift,
+    agreement,
+    by_question,
+    judged,
+    shape,
+    strategy,
+)
+from equivalence.runs import record
+from equivalence.runs.implementation import LADDER, find, load
+from equivalence.runs.record import Run, Step
+from equivalence.runs.session import Subject, planned, run_each
 from tools import TOOLS
 
 ROOT = Path(__file__).parent.parent
@@ -197,7 +204,7 @@ def test_a_noisy_server_is_not_taken_for_the_code(
 def test_a_fault_in_the_code_shows_in_the_first_request(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    faulty = "equivalence.faults:one_space_more"
+    faulty = "variants.faults:one_space_more"
     command = ["drift", "介绍一下你自己", "--repeats", "2"]
     command += ["--implementation", "stage3", "--implementation", faulty]
     assert main([*command, "--json"]) == 0  # it decides the same
@@ -209,12 +216,12 @@ def test_an_implementation_that_decides_otherwise_is_found(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It loses the last result of a turn, so the model asks again."""
-    faulty = "equivalence.faults:lost_result"
+    faulty = "variants.faults:lost_result"
     command = ["drift", "北京和上海今天哪个更暖和？", "--repeats", "6"]
     command += ["--implementation", "stage3", "--implementation", faulty]
     assert main(command) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "stage3 vs equivalence.faults:lost_result: different" in shown
+    assert "stage3 vs variants.faults:lost_result: different" in shown
     assert "with themselves 100% and 100%" in shown
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from equivalence.exact import SAMPLES, freeman_halton, smallest_p
+from equivalence.judge.fisher import SAMPLES, freeman_halton, smallest_p
 
 
 def spread(*counts: int) -> list[int]:

@@ -29,7 +29,7 @@ from wire import (
     send,
 )
 
-from gateway import (
+from equivalence.gateway import (
     Exchange,
     Gateway,
     HttpUpstream,
@@ -429,8 +429,8 @@ def test_closing_does_not_wait_for_an_open_request() -> None:
 
 BROKEN = """
 import http.client, json, threading
-from gateway import Gateway, Script
-from gateway.upstreams import Reply
+from equivalence.gateway import Gateway, Script
+from equivalence.gateway.upstreams import Reply
 
 def ask(gateway, run):
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port)

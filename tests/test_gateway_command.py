@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from wire import ROOT, Keeps, Waits, says, send
 
-from gateway import (
+from equivalence.gateway import (
     Gateway,
     Script,
 )

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from config import load_settings
-from equivalence import show
-from equivalence.grounding import Said, mark, note
-from equivalence.implementations import LADDER, find, load
-from equivalence.record import Run, Step
-from equivalence.run import Subject, run_each
+from equivalence.runs.grounding import Said, mark, note
+from equivalence.runs.implementation import LADDER, find, load
+from equivalence.runs.record import Run, Step
+from equivalence.runs.session import Subject, run_each
+from equivalence.show import terminal as show
 from tools import TOOLS
 
 PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"

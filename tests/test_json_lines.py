@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from report_records import TOOL
 
-from equivalence.report.json_lines import blocks
-from equivalence.report.values import contrast, visible
+from equivalence.show.page.json_lines import blocks
+from equivalence.show.page.values import contrast, visible
 
 
 def test_json_in_blocks_is_still_the_json() -> None:

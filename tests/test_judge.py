@@ -9,7 +9,8 @@ from functools import wraps
 import pytest
 
 from config import Settings
-from equivalence.compare import (
+from equivalence.gateway import Gateway, Script
+from equivalence.judge.compare import (
     CAUSES,
     RULES,
     Divergence,
@@ -20,12 +21,11 @@ from equivalence.compare import (
     judge,
     pair,
 )
-from equivalence.faults import FAULTS
-from equivalence.implementations import LADDER, load
-from equivalence.observe import Observed, observe
-from equivalence.record import Run, Step
-from gateway import Gateway, Script
+from equivalence.runs.implementation import LADDER, load
+from equivalence.runs.observe import Observed, observe
+from equivalence.runs.record import Run, Step
 from tools import TOOLS
+from variants.faults import FAULTS
 
 STAGE3 = load("stage3_pure_loop.agent:run_agent")
 
@@ -104,7 +104,7 @@ def test_a_planted_fault_is_named_with_its_cause_and_place(watch, fault):
     replies, model_call, path = PLANTED[fault]
     history = [("user", "before"), ("assistant", "yes")] if fault == "forgetful" else ()
     right = watch(STAGE3, replies, history=history).run
-    broken = watch(load(f"equivalence.faults:{fault}"), replies, history=history).run
+    broken = watch(load(f"variants.faults:{fault}"), replies, history=history).run
     found = compare(right, broken)
     assert found is not None
     assert (found.cause, found.model_call, found.path) == (
@@ -128,7 +128,7 @@ def test_a_planted_fault_is_named_with_its_cause_and_place(watch, fault):
 def test_bytes_differ_wherever_a_request_does(watch, fault):
     replies, _, _ = PLANTED[fault]
     history = [("user", "before"), ("assistant", "yes")] if fault == "forgetful" else ()
-    agents = (STAGE3, load(f"equivalence.faults:{fault}"))
+    agents = (STAGE3, load(f"variants.faults:{fault}"))
     right, broken = (watch(agent, replies, history=history) for agent in agents)
     assert (bodies(right) == bodies(broken)) == (
         FAULTS[fault] == "control" and len(right.exchanges) == len(broken.exchanges)
@@ -253,7 +253,7 @@ def test_a_tool_that_answered_an_earlier_question_otherwise_is_the_tools_fault(t
 
 
 def test_a_conversation_that_was_equal_so_far_leaves_the_code(talk):
-    forgetful = load("equivalence.faults:forgetful")
+    forgetful = load("variants.faults:forgetful")
     a = talk(STAGE3, DIRECT, DIRECT, name="a")
     b = talk(forgetful, DIRECT, DIRECT, name="b")
     first, second = judged(a, b)
@@ -268,7 +268,7 @@ def test_a_difference_beside_the_messages_did_not_come_from_earlier(watch):
         asked = {"question": "two", "history": one.conversation, "earlier": ["one"]}
         return one.run, watch(second, DIRECT, name=name, **asked).run
 
-    faults = [f"equivalence.faults:{f}" for f in ("reversed_execution", "one_key_more")]
+    faults = [f"variants.faults:{f}" for f in ("reversed_execution", "one_key_more")]
     first, second = judged(two([None, None], "a"), two(faults, "b"))
     assert (first.divergence.cause, first.divergence.path) == (
         "control",

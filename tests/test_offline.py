@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway import offline
-from tools import TOOLS, clock
+import offline_model as offline
+from equivalence.clock import clock
+from tools import TOOLS
 
 NOW = datetime(2025, 3, 5, 9, 30, tzinfo=timezone(timedelta(hours=8)))
 BY_NAME = {tool.__name__: tool for tool in TOOLS}

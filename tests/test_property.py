@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from config import Settings
-from equivalence.compare import compare
-from equivalence.implementations import LADDER, load
-from equivalence.observe import observe
-from equivalence.scenario_tools import add, boom, give
-from gateway import Gateway, Script
+from equivalence.gateway import Gateway, Script
+from equivalence.judge.compare import compare
+from equivalence.matrix.tools import add, boom, give
+from equivalence.runs.implementation import LADDER, load
+from equivalence.runs.observe import observe
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "2000"))
 SHARES = 8

@@ -19,7 +19,7 @@ from wire import (
 )
 
 from config import Settings
-from gateway import (
+from equivalence.gateway import (
     Gateway,
     OfflineModel,
     Script,

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from equivalence.runs.cassette_file import read_cassette
+from equivalence.runs.recording import EndpointFailed, record_all
 from recordings import (
     FOLLOW_UP,
     PUBLISHED,
@@ -24,13 +26,11 @@ from recordings import (
     subject,
 )
 
-from equivalence.cassette_file import read_cassette
 from equivalence.cli import main
-from equivalence.implementations import load
-from equivalence.recording import EndpointFailed, record_all
-from equivalence.run import Subject
-from gateway import Gateway
-from gateway.upstreams import Reply
+from equivalence.gateway import Gateway
+from equivalence.gateway.upstreams import Reply
+from equivalence.runs.implementation import load
+from equivalence.runs.session import Subject
 from tools import TOOLS
 
 # ------------------------------------------------------------------------ continuing
@@ -149,7 +149,7 @@ def test_other_code_does_not_go_on_with_a_recording(tmp_path: Path) -> None:
         questions = [["two cities"]]
         list(record_all(path, [subject("stage3")], questions, settings, TOOLS))
         before = path.read_bytes()
-        faulty = load("equivalence.faults:swapped_results")
+        faulty = load("variants.faults:swapped_results")
         with pytest.raises(ValueError, match=r"other code: .* \$\.messages\[3\]"):
             list(
                 record_all(
@@ -174,7 +174,7 @@ def test_record_and_replay_at_the_command_line(
     assert len(document["runs"]) == 2 * 2 * 2
     assert {v["verdict"] for v in document["verdicts"]} == {"equivalent"}
     assert {(c["equal"], c["total"]) for c in document["cross"]} == {(2, 2)}
-    fault = "equivalence.faults:lost_result"
+    fault = "variants.faults:lost_result"
     assert main(["replay", cassette, PUBLISHED, "--implementation", fault]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "cause: request, model call 2, $.messages[3]" in shown
@@ -197,7 +197,7 @@ def test_replay_names_other_versions(
 def test_recorded_tools_are_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mine = ["--tools", "equivalence.scenario_tools:MINE"]
+    mine = ["--tools", "equivalence.matrix.tools:MINE"]
     path = str(tmp_path / "tools.jsonl")
     tools = ["--tools", "tests.test_recording:FEWER"]
     one = ["record", "介绍一下你自己", "--implementation", "stage3", "--out", path]

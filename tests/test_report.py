@@ -32,7 +32,7 @@ from report_records import (
 )
 
 from equivalence.cli import main
-from equivalence.report.values import visible
+from equivalence.show.page.values import visible
 
 SHARES = {
     "zh": "持有 100 股腾讯，市值多少港元？",

@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from config import load_settings
-from equivalence.compare import compare
-from equivalence.implementations import LADDER, Implementation, load
-from equivalence.observe import observe
-from equivalence.play import Played, Player
-from equivalence.record import Step
-from equivalence.scenarios import Scenario, read_scenarios
-from equivalence.trace import as_messages, text_of
-from gateway import Gateway, Script
+from equivalence.gateway import Gateway, Script
+from equivalence.judge.compare import compare
+from equivalence.matrix.player import Played, Player
+from equivalence.matrix.scenarios import Scenario, read_scenarios
+from equivalence.runs.implementation import LADDER, Implementation, load
+from equivalence.runs.observe import observe
+from equivalence.runs.record import Step
+from equivalence.runs.steps import as_messages, text_of
 
 SCENARIOS = read_scenarios()
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

@@ -14,18 +14,22 @@ from typing import Any
 
 import pytest
 from benchmark_runs import CASES, TENCENT, WORTH, call, run, step
+from equivalence.runs.trial import subjects
 
 from config import Settings
-from equivalence import record
-from equivalence.benchmark import (
+from equivalence.cli import main
+from equivalence.gateway import Gateway, Script
+from equivalence.gateway.repairs import REPAIRS
+from equivalence.runs import record
+from equivalence.runs.implementation import LADDER
+from equivalence.runs.observe import observe
+from equivalence.runs.record import Run
+from equivalence.runs.steps import UNREAD
+from equivalence.score.cases import (
     FILE,
     KINDS,
 )
-from equivalence.cli import main
-from equivalence.implementations import LADDER
-from equivalence.observe import observe
-from equivalence.record import Run
-from equivalence.score import (
+from equivalence.score.figures import (
     PUBLISHED,
     Answered,
     Benchmark,
@@ -34,11 +38,7 @@ from equivalence.score import (
     context,
     score,
 )
-from equivalence.trace import UNREAD
-from equivalence.trial import subjects
-from gateway import Gateway, Script
-from gateway.repairs import REPAIRS
-from tokens import message_tokens, tokens
+from toolkit.tokens import message_tokens, tokens
 from tools import TOOLS
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -221,7 +221,7 @@ def few(folder: Path, *ids: str) -> str:
 
 
 FEW = ("two-cities", "weather-guangzhou", "beijing-then-shanghai", "hello-zh")
-LOST = "equivalence.faults:lost_result"
+LOST = "variants.faults:lost_result"
 
 
 def test_the_command_draws_a_table(

@@ -11,18 +11,18 @@ from typing import Annotated, Any, Literal, Optional
 
 import openai
 import pytest
+from equivalence.runs.questions import DEMO, read_questions
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 from stage4_replies import asks, call, says
 
-from equivalence.implementations import find, load
-from equivalence.observe import observe
-from equivalence.play import Player
-from equivalence.questions import DEMO, read_questions
-from equivalence.scenario_tools import SCENARIO_TOOLS, give
-from equivalence.scenarios import Scenario, read_scenarios
-from gateway import Script
+from equivalence.gateway import Script
+from equivalence.matrix.player import Player
+from equivalence.matrix.scenarios import Scenario, read_scenarios
+from equivalence.matrix.tools import SCENARIO_TOOLS, give
+from equivalence.runs.implementation import find, load
+from equivalence.runs.observe import observe
 from stage4_mini_framework.agent import run_agent
 from stage4_mini_framework.framework import Agent
 from stage4_mini_framework.registry import Registry

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from stage4_replies import asks, call, says
 
-from gateway import Script
+from equivalence.gateway import Script
 from stage4_mini_framework.framework import Agent
 from stage4_mini_framework.memory import TokenBudget, Window, whole
-from tokens import message_tokens, tokens
+from toolkit.tokens import message_tokens, tokens
 from tools import TOOLS
 
 

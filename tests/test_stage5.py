@@ -7,15 +7,15 @@ from typing import Any
 
 import openai
 import pytest
+from equivalence.runs.questions import DEMO, read_questions
 from text_react import BEIJING, NAMED, sent
 
 from config import Settings
-from equivalence.compare import judge
-from equivalence.implementations import find, load
-from equivalence.observe import Observed, observe
-from equivalence.questions import DEMO, read_questions
-from equivalence.record import Run
-from gateway import Gateway, OfflineModel, Script
+from equivalence.gateway import Gateway, OfflineModel, Script
+from equivalence.judge.compare import judge
+from equivalence.runs.implementation import find, load
+from equivalence.runs.observe import Observed, observe
+from equivalence.runs.record import Run
 from stage5_text_react.agent import run_agent
 from stage5_text_react.prompt import STOP
 from tools import TOOLS

@@ -13,11 +13,11 @@ from command_lines import environment, in_order, python
 from wire import Waits
 
 from config import Settings
-from equivalence import record
-from equivalence.hints import hint
-from equivalence.implementations import LADDER, load
-from equivalence.observe import observe
-from gateway import Gateway, Script
+from equivalence.gateway import Gateway, Script
+from equivalence.runs import record
+from equivalence.runs.hints import hint
+from equivalence.runs.implementation import LADDER, load
+from equivalence.runs.observe import observe
 from tools import TOOLS
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -21,11 +21,11 @@ from wire import (
 )
 
 from config import Settings
-from gateway import (
+from equivalence.gateway import (
     Gateway,
     Script,
 )
-from gateway.streaming import merge_stream, to_stream
+from equivalence.gateway.streaming import merge_stream, to_stream
 
 
 def streamed(gateway: Gateway, run: str | None = None, **more: Any) -> Any:

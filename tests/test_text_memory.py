@@ -7,12 +7,12 @@ from typing import Any
 
 from text_react import NAMED
 
-from equivalence.observe import Observed, observe
-from gateway import Script
+from equivalence.gateway import Script
+from equivalence.runs.observe import Observed, observe
 from stage5_text_react.agent import run_agent
 from stage5_text_react.memory import CONTEXT, SUMMARY, dialogue, extract
 from stage5_text_react.prompt import as_text, scratchpad, system_prompt
-from tokens import message_tokens, tokens
+from toolkit.tokens import message_tokens, tokens
 from tools import TOOLS
 
 TWENTY = [

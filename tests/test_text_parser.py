@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from text_react import BEIJING, NAMED
 
+from equivalence.gateway.repairs import INVALID_ARGUMENTS
 from stage5_text_react.parser import Action, Answer, Unreadable, parse
 from stage5_text_react.prompt import as_text
 from stage5_text_react.reply import as_message
-from tools import INVALID_ARGUMENTS
 
 ONE_AND_ONE = {"expression": "1+1"}
 ACTIONS = {  # what was seen: (reply, tool, arguments)

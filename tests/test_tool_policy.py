@@ -14,20 +14,11 @@ import pytest
 from tool_runs import NOON, SETTINGS, run
 
 from config import Settings
-from equivalence.implementations import LADDER, load
-from gateway import Gateway
-from tools import (
-    TOOLS,
-    ToolError,
-    by_name,
-    calculate,
-    clock,
-    get_current_time,
-    get_weather,
-    map_calls,
-    run_tool,
-    unit_convert,
-)
+from equivalence.clock import clock
+from equivalence.gateway import Gateway
+from equivalence.runs.implementation import LADDER, load
+from toolkit.policy import ToolError, by_name, map_calls, run_tool
+from tools import TOOLS, calculate, get_current_time, get_weather, unit_convert
 
 implementations = pytest.mark.parametrize(
     "implementation", LADDER, ids=[entry.name for entry in LADDER]

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tool_runs import NOON, run
 
+from equivalence.clock import clock
+from toolkit.policy import ToolError
 from tools import (
     STOCKS,
     TOOLS,
     WEATHER,
-    ToolError,
     calculate,
-    clock,
     get_current_time,
     get_stock_price,
     get_weather,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from equivalence.observe import Observed
-from tools import TOOLS, by_name
+from equivalence.runs.observe import Observed
+from toolkit.policy import by_name
+from tools import TOOLS
 
 NAMED = by_name(TOOLS)
 

@@ -7,10 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from config import Settings
-from tools import (
-    by_name,
-    run_tool,
-)
+from toolkit.policy import by_name, run_tool
 
 SETTINGS = Settings(_env_file=None)
 NOON = datetime(2024, 2, 29, 12, 0, tzinfo=timezone(timedelta(hours=8)))

@@ -4,54 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import itertools
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 import pytest
 
 from config import Settings
-from equivalence.implementations import LADDER, load
-from equivalence.observe import Observed, observe
-from gateway import (
-    Gateway,
-    HttpUpstream,
-    OfflineModel,
-    RunLog,
-    Script,
-    Upstream,
-)
-from gateway.upstreams import Reply
+from equivalence.gateway import Gateway, HttpUpstream, OpenRun, Upstream
+from equivalence.gateway.upstreams import Reply
+from equivalence.runs.implementation import Implementation
+from equivalence.runs.observe import Observed, observe
+from equivalence.table import read_table
+from offline_model import OfflineModel
 from tools import TOOLS
 
 ROOT = Path(__file__).parent.parent
-CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 DONE = {"message": {"content": "done"}}
 
+
+LADDER = tuple(read_table(ROOT).implementations.values())
+STOCK = tuple(read_table(ROOT).variants.values())
+EXACT = ("stage1", "successor", "stage2", "stage3")
+"""The implementations whose requests have the very same bytes."""
 
 implementations = pytest.mark.parametrize(
     "implementation", LADDER, ids=[entry.name for entry in LADDER]
 )
 
 
-NAMES = (f"run-{number}" for number in itertools.count())
-
-
+@contextmanager
 def before(
-    server: Gateway,
-    script: Upstream,
-    front: Gateway,
-    key: str | None = None,
-    timeout: float = 20,
-) -> RunLog:
+    server: Gateway, script: Upstream, front: Gateway, key: str | None = None
+) -> Iterator[OpenRun]:
     """A run of `front` whose upstream is a run of `server` that plays the script."""
-    behind = server.open_run(next(NAMES), script)
-    upstream = HttpUpstream(server.url(behind.name), key, timeout)
-    return front.open_run(next(NAMES), upstream)
+    with (
+        server.open_run(script) as behind,
+        front.open_run(HttpUpstream(behind.url, key)) as run,
+    ):
+        yield run
 
 
 class Answer:
@@ -72,17 +69,19 @@ class Answer:
 
 
 def send(
-    port: int,
+    url: str,
     body: Any = HELLO,
-    path: str = CHAT,
+    path: str = "/chat/completions",
     method: str = "POST",
     **headers: str,
 ) -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    """Send a request to a base URL."""
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.netloc, timeout=20)
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent = {"content-type": "application/json"}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, path, data, {k: v for k, v in sent.items() if v})
+    connection.request(method, address.path + path, data, {k: v for k, v in sent.items() if v})
     answer = Answer(connection.getresponse())
     connection.close()
     return answer
@@ -92,9 +91,9 @@ def says(text: str) -> dict[str, Any]:
     return {"model": "m", "messages": [{"role": "user", "content": text}]}
 
 
-def client(gateway: Gateway, run: str | None = None, **more: Any) -> openai.OpenAI:
+def client(run: OpenRun, **more: Any) -> openai.OpenAI:
     more = {"max_retries": 0, "api_key": "client-key", **more}
-    return openai.OpenAI(base_url=gateway.url(run), **more)
+    return openai.OpenAI(base_url=run.url, **more)
 
 
 class Waits(OfflineModel):
@@ -144,19 +143,12 @@ WEATHER_TOOL = {
 
 
 def watched(
-    implementation: Any,
+    implementation: Implementation,
     settings: Settings,
     gateway: Gateway,
     question: str,
     upstream: Upstream | None = None,
 ) -> Observed:
-    agent = load(implementation.target)
-    name = implementation.name
-    return observe(name, agent, question, settings, gateway, TOOLS, upstream=upstream)
-
-
-def offers_tools(implementation: Any, settings: Settings, gateway: Gateway) -> None:
-    """Skip an implementation whose model has no tool calls."""
-    seen = watched(implementation, settings, gateway, "hi", Script([DONE]))
-    if "tools" not in seen.exchanges[0].request:
-        pytest.skip("it offers its tools as text")
+    return observe(
+        implementation, question, settings, gateway, TOOLS, upstream=upstream
+    )

@@ -133,7 +133,8 @@ def mermaid(module: str) -> None:
     from importlib import import_module
 
     from config import Settings, chat_model
-    from tools import TOOLS, by_name
+    from toolkit.policy import by_name
+    from tools import TOOLS
 
     nowhere = Settings(_env_file=None, gateway_url="http://127.0.0.1:9/v1")
     build = import_module(module).build_graph

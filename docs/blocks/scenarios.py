@@ -24,7 +24,7 @@ def stock_cells() -> dict[str, dict[str, Any]]:
     """Play every mechanism scenario in front of every stock implementation, once for
     all pages; return the cells by scenario and implementation."""
     importable()
-    from equivalence.matrix import GROUPS, matrix
+    from equivalence.matrix.table import GROUPS, matrix
 
     groups = [group for group in GROUPS if group.name == "stock"]
     scenarios = [each for each in _scenarios().values() if each.name not in RACES]
@@ -39,7 +39,7 @@ def stock_cells() -> dict[str, dict[str, Any]]:
 def stock_tally() -> None:
     """Write in how many scenarios each stock implementation equals the first."""
     importable()
-    from equivalence.implementations import STOCK
+    from equivalence.runs.implementation import STOCK
 
     cells = stock_cells()
     rows = []
@@ -55,7 +55,7 @@ def stock_tally() -> None:
 def stock_differences() -> None:
     """Write each scenario in which a stock implementation differs from the first."""
     importable()
-    from equivalence.implementations import STOCK
+    from equivalence.runs.implementation import STOCK
 
     names = [each.name for each in STOCK[1:]]
     table(
@@ -100,7 +100,7 @@ def _stock_outcome(cell: Any) -> tuple[str, ...]:
 @functools.cache
 def _scenarios() -> dict[str, Any]:
     importable()
-    from equivalence.scenarios import read_scenarios
+    from equivalence.matrix.scenarios import read_scenarios
 
     return {each.name: each for each in read_scenarios()}
 
@@ -108,7 +108,7 @@ def _scenarios() -> dict[str, Any]:
 def faults() -> None:
     """Write the planted faults as a table: what each does wrong, and the cause."""
     importable()
-    from equivalence import faults
+    from variants import faults
 
     table(
         ("fault", "what it does wrong", "cause"),

@@ -5,7 +5,7 @@ import json
 from openai import OpenAI
 
 from config import SYSTEM_PROMPT
-from schema import tool_schema
+from toolkit.schema import tool_schema
 
 
 def run_agent(question, *, history=(), settings=None, tools=()) -> list:

@@ -7,7 +7,8 @@ from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
-from tools import TOOLS, by_name, run_tool
+from toolkit.policy import by_name, run_tool
+from tools import TOOLS
 
 CRITICAL = {"get_stock_price"}
 

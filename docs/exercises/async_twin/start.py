@@ -10,7 +10,8 @@ from langchain_core.tools import tool
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
 from stage3_pure_loop.agent import run_tools, wants_tools
-from tools import TOOLS, by_name
+from toolkit.policy import by_name
+from tools import TOOLS
 
 
 async def call_model(model, messages) -> AIMessage:

@@ -6,10 +6,10 @@ python -m docs.exercises.label.check my_agent:run_agent
 import sys
 
 from config import load_settings
-from equivalence import show
-from equivalence.implementations import load
-from equivalence.observe import observe
-from gateway import Gateway, Script
+from equivalence.gateway import Gateway, Script
+from equivalence.runs.implementation import load
+from equivalence.runs.observe import observe
+from equivalence.show import terminal as show
 from tools import TOOLS
 
 REPLIES = (

@@ -12,7 +12,8 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from config import chat_model, load_settings
 from stage2_stategraph.agent import call_model, run_tools, wants_tools
-from tools import TOOLS, by_name
+from toolkit.policy import by_name
+from tools import TOOLS
 
 RETURN_DIRECT = {"get_stock_price"}
 

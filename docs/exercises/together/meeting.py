@@ -3,7 +3,7 @@
 import threading
 
 import tools
-from tools import ToolError
+from toolkit.policy import ToolError
 
 MEETING = threading.Barrier(2)
 

@@ -8,7 +8,8 @@ from langchain_core.tools import tool
 
 from config import chat_model, load_settings
 from stage3_pure_loop.agent import call_model, wants_tools
-from tools import TOOLS, by_name, run_tool
+from toolkit.policy import by_name, run_tool
+from tools import TOOLS
 
 
 def run_tools(reply, tools, settings) -> list[ToolMessage]:

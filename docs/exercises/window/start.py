@@ -8,7 +8,8 @@ from langchain_core.tools import tool
 
 from config import chat_model, load_settings
 from stage3_pure_loop.agent import call_model, run_tools, wants_tools
-from tools import TOOLS, by_name
+from toolkit.policy import by_name
+from tools import TOOLS
 
 
 def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:

@@ -1,0 +1,184 @@
+"""What several commands take from their command line, and what they make of it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from equivalence.errors import UsageError
+from equivalence.runs.implementation import Implementation, command, load
+from equivalence.runs.plan import Conversation, Plan, read_questions
+from equivalence.table import Table
+
+if TYPE_CHECKING:
+    from equivalence.runs.files import RunFile
+    from equivalence.settings import Settings
+
+
+def add_asked(
+    parser: argparse.ArgumentParser,
+    *,
+    questions: str = "the questions of the table",
+    repeats: int = 1,
+) -> None:
+    """Add who is asked what, and how often."""
+    parser.add_argument("question", nargs="*", help=f"default: {questions}")
+    parser.add_argument("--questions", type=Path, metavar="FILE", help="one a line")
+    add_implementations(parser)
+    parser.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    parser.add_argument(
+        "--command",
+        dest="commands",
+        action="append",
+        default=[],
+        metavar='"CMD {question}"',
+        help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--repeats", type=int, default=repeats, metavar="R", help="default %(default)s"
+    )
+    parser.add_argument("--raw", action="store_true", help="switch repairs off")
+    parser.add_argument(
+        "--again", action="store_true", help="ask anew what the file holds already"
+    )
+
+
+def add_implementations(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of implementations."""
+    parser.add_argument(
+        "--implementation",
+        action="append",
+        metavar="NAME|module:function",
+        help="repeat it; the first is the baseline of the others",
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of the model."""
+    parser.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
+    parser.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="default 0")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="default 10")
+
+
+def add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
+    """Add where the result goes."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document, nothing else"
+    )
+    if out:
+        parser.add_argument(
+            "--out",
+            type=Path,
+            metavar="FILE",
+            help="write each run to it; the same command goes on where it ended",
+        )
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """Return the settings of environment, .env and arguments. Raises UsageError if one
+    cannot work."""
+    from equivalence.settings import load_settings
+
+    return load_settings(
+        base_url=arguments.base_url,
+        model=arguments.model,
+        temperature=arguments.temperature,
+        max_steps=arguments.max_steps,
+        repair=False if getattr(arguments, "raw", False) else None,
+    )
+
+
+def plan_of(arguments: argparse.Namespace, table: Table) -> Plan:
+    """Return what the arguments ask for, else the table. Raises UsageError if something
+    of it cannot be had."""
+    if arguments.repeats < 1:
+        raise UsageError("--repeats must be at least 1")
+    tools_name = arguments.tools or table.tools or ""
+    return Plan(
+        implementations_of(table, arguments.implementation, arguments.commands),
+        conversations_of(table, arguments.question, arguments.questions),
+        settings_of(arguments),
+        load_tools(tools_name),
+        tools_name,
+        arguments.repeats,
+        getattr(arguments, "note", ""),
+    )
+
+
+def implementations_of(
+    table: Table, names: Sequence[str] | None, commands: Sequence[str] = ()
+) -> list[Implementation]:
+    """Return the implementations of these names, and those that commands start; those
+    of the table where nothing is named."""
+    if names is None and not commands:
+        found = list(table.implementations.values())
+        if not found:
+            raise UsageError(
+                "nothing to run: name --implementation module:function or --command, or"
+                " list them in [tool.equivalence.implementations] of pyproject.toml"
+            )
+    else:
+        found = [*map(table.find, names or ()), *map(command, commands)]
+    for implementation in found:
+        implementation.check()
+    return found
+
+
+def conversations_of(
+    table: Table, questions: Sequence[str], file: Path | None
+) -> list[Conversation]:
+    """Return the questions of the command line, then those of the file; those of the
+    table where there are none."""
+    found: list[Conversation] = [[question] for question in questions]
+    file = file or (None if found else table.questions)
+    if file:
+        found += read_questions(file)
+    if not found:
+        raise UsageError("nothing to ask: give a question, or --questions FILE")
+    return found
+
+
+def load_tools(target: str) -> list[Any]:
+    """Return the tools of that name, none for "". Raises UsageError if they are no list
+    of functions, or two have one name."""
+    if not target:
+        return []
+    try:
+        tools = load(target)
+    except UsageError:
+        raise
+    except Exception as error:  # a user's module may do anything
+        raise UsageError(
+            f"cannot import {target}: {type(error).__name__}: {error}"
+        ) from None
+    if not isinstance(tools, list | tuple) or not all(map(callable, tools)):
+        raise UsageError(f"{target} is not a list of functions")
+    names = [getattr(tool, "__name__", "") for tool in tools]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two tools are named {name!r}: rename one")
+    return list(tools)
+
+
+@contextlib.contextmanager
+def run_file(path: Path | None) -> Iterator[RunFile | None]:
+    """Open the file that runs are written to; None where none is named. It says how
+    many runs are there already."""
+    if path is None:
+        yield None
+        return
+    from equivalence.runs.files import RunFile
+
+    with RunFile(path) as file:
+        if len(file):
+            print(
+                f"{path} holds {len(file)} runs; those asked for are not asked again",
+                file=sys.stderr,
+            )
+        yield file

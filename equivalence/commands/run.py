@@ -1,0 +1,38 @@
+"""run: implementations on questions, compared."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from equivalence.commands.arguments import plan_of, run_file
+from equivalence.judge.compare import Judge
+from equivalence.judge.exit_codes import exit_code
+from equivalence.runs.session import EndpointFailed, gather, together
+from equivalence.runs.upstreams import upstreams
+from equivalence.show.report import Report
+from equivalence.table import Table
+
+
+def run_command(arguments: argparse.Namespace, table: Table) -> int:
+    """Run what the arguments ask for; return the exit code."""
+    plan = plan_of(arguments, table)
+    new_upstream = upstreams(plan.settings, table.upstream, table.folder)
+    report = Report(as_json=arguments.json)
+    judge, failure = Judge(), None
+    with run_file(arguments.out) as out, report:
+        runs = gather(plan, new_upstream, out, again=arguments.again)
+        try:
+            for group in together(runs, plan):
+                report.add(group, [judge(group[0], run) for run in group[1:]])
+        except EndpointFailed as error:
+            failure = error
+    if failure:
+        print(gave_up(failure, arguments.out is not None), file=sys.stderr)
+    return exit_code(report.verdicts, report.runs, failed=bool(failure))
+
+
+def gave_up(failure: EndpointFailed, kept: bool) -> str:
+    """Return in one line that the endpoint failed too often, and what to do."""
+    going_on = "; the same command goes on from here" if kept else ""
+    return f"given up: {failure}{going_on}"

@@ -1,0 +1,102 @@
+"""Playback: a run's model calls answered from what was recorded, in order.
+
+It holds no address and no client, so it cannot reach a network. A request that is not
+the recorded one at its place is a miss: an error that names the first field in which
+the two differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from equivalence.gateway.canonical import canonical_request, differences, excerpts
+from equivalence.gateway.exchange import Exchange
+from equivalence.gateway.streaming import to_stream
+from equivalence.gateway.upstreams import Reply, dump, error_reply, model_list
+
+LONGEST_VALUE = 200
+
+
+class Playback:
+    """Answers one run from recorded model calls: exchanges without those that the
+    client repeated. Not to be shared between runs.
+
+    Model calls that were under way together may come in another order than recorded:
+    among them, the first with the same request answers.
+    """
+
+    def __init__(self, model_calls: Sequence[Exchange] = ()) -> None:
+        self.calls = list(model_calls)
+        self.requests = [canonical_request(call.request) for call in self.calls]
+        self.left = list(range(len(self.calls)))
+        self.asked = 0
+
+    def __str__(self) -> str:
+        return "the recording"
+
+    def next_reply(self, request: dict[str, Any]) -> Reply | None:
+        """Return the recorded reply to the request and go on; None where the request is
+        not one of those recorded at this place."""
+        sent = canonical_request(request)
+        for index in self._together():
+            if next(differences(self.requests[index], sent), None) is None:
+                self.left.remove(index)
+                self.asked += 1
+                return as_recorded(self.calls[index], request)
+        return None
+
+    def _together(self) -> list[int]:
+        """The next call that has no reply yet, and those that had begun before it
+        ended."""
+        if not self.left:
+            return []
+        ended = self.calls[self.left[0]].ended
+        return [
+            index
+            for index in self.left
+            if index == self.left[0] or self.calls[index].began < ended
+        ]
+
+    def miss(self, request: dict[str, Any]) -> str:
+        """Return in one line how the request differs from the recorded one at its
+        place."""
+        number = self.asked + 1
+        if not self.calls:
+            return "no model call is recorded here"
+        where = f"model call {number} is not in the recording"
+        nearest = self.left[0] if self.left else len(self.calls) - 1
+        if not self.left:
+            where += f", which ends after model call {len(self.calls)}"
+        sent = canonical_request(request)
+        place = next(differences(self.requests[nearest], sent), None)
+        if place is None:
+            return f"{where} with this same request"
+        path = place[0]
+        recorded, sent_value = excerpts(*place[1:], LONGEST_VALUE)
+        return (
+            f"{where}: {path} differs from model call {nearest + 1}:"
+            f" recorded {recorded}, sent {sent_value}"
+        )
+
+    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
+        found = self.next_reply(request)
+        return found or error_reply(404, self.miss(request), retry=False)
+
+    async def models(self, authorization: str | None) -> Reply:
+        return model_list("recording")
+
+    async def close(self) -> None:
+        pass
+
+
+def as_recorded(recorded: Exchange, request: dict[str, Any]) -> Reply:
+    """Return the upstream's reply as one body or, where the request asks for it, as a
+    stream. A failure is final: what a repetition of the request met is recorded too."""
+    reply, headers = recorded.raw_reply, {"x-should-retry": "false"}
+    status = recorded.raw_status or 502
+    if isinstance(reply, str):
+        return Reply(status, reply.encode("utf-8", "replace"), "text/plain", headers)
+    if request.get("stream") is True and isinstance(reply, dict) and "choices" in reply:
+        return Reply(status, to_stream(reply, request), "text/event-stream")
+    return Reply(status, dump(reply), headers=headers)

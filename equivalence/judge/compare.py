@@ -1,0 +1,423 @@
+"""Compare two runs: the first divergence, its place, and who made it.
+
+Both runs are walked call by call: first the request, then the reply, then the tools.
+Whoever differs first, while all before was equal, is the cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any
+
+from equivalence.gateway.canonical import (
+    ABSENT,
+    canonical_message,
+    canonical_request,
+    differences,
+    text_offset,
+)
+from equivalence.gateway.exchange import Exchange
+from equivalence.runs.record import Run, Step
+from equivalence.runs.steps import first_choice
+
+RULES = {
+    "ids": "Tool call ids are matched, not compared: servers make them up.",
+    "arguments": "Arguments are compared as parsed JSON: key order, spacing and escapes"
+    " do not count, and empty arguments are {}.",
+    "numbers": "100 equals 100.0: JSON has one kind of number. true does not equal 1,"
+    ' and "100" does not equal 100.',
+    "envelope": "A reply's id, created, model and usage are the server's bookkeeping.",
+    "reasoning": "Reasoning beside a reply is not compared: no stage reads it.",
+    "protocol": "Where one of the two has its tool calls in text, their requests cannot"
+    " be the same: steps (tool, arguments, result), status and answer are compared.",
+    "attempts": "An attempt that failed and was repeated by the client is not compared:"
+    " the server failed, not the code.",
+}
+"""What is ignored when two runs are compared, each with its reason."""
+
+CAUSES = {
+    "request": "The two implementations sent different requests: the difference is in"
+    " the code.",
+    "reply": "The same request got different replies: the difference is in the model or"
+    " its server, not in the code.",
+    "tool": "The same call got different results: the difference is in the tool.",
+    "control": "All was the same so far, but one went on where the other stopped, or"
+    " ended differently: the difference is in the control flow.",
+    "unknown": "The two did different things, and their requests were not compared: it"
+    " may be the form in which they ask, or the model.",
+}
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first place where two runs differ."""
+
+    cause: str
+    """One of CAUSES."""
+    model_call: int
+    """Number of the model call at which it shows, from 1."""
+    path: str
+    """JSON path in the request or the reply; a field of the run record otherwise."""
+    left: Any
+    """The left value; ABSENT where there is none."""
+    right: Any
+    call_side: int | None = None
+    """Number of the right run's model call, where model calls that were under way
+    together came in another order there; None: the same."""
+    began: str | None = None
+    """The earlier question of the conversation at which the two parted, by this cause;
+    the requests differ since, because each holds its own conversation. None: here."""
+
+    @property
+    def part(self) -> str:
+        """Which part of the model call the path leads into: request, reply or run."""
+        if not self.path.startswith("$"):
+            return "run"
+        return "request" if self.began else self.cause
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the comparison of two runs came to."""
+
+    left: str
+    right: str
+    question: str
+    verdict: str
+    """equivalent, accepted, different, inconclusive or indistinguishable."""
+    divergence: Divergence | None = None
+    history: tuple[str, ...] = ()
+    """The earlier questions of the conversation."""
+    repeat: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as it stands in JSON; a value that is absent on one side
+        has no key there."""
+        data: dict[str, Any] = {
+            "left": self.left,
+            "right": self.right,
+            "question": self.question,
+            "history": list(self.history),
+            "repeat": self.repeat,
+            "verdict": self.verdict,
+        }
+        place = self.divergence
+        for key in ("cause", "model_call", "path", "began"):
+            data[key] = getattr(place, key, None)
+        if place:
+            if (offset := text_offset(place.left, place.right)) is not None:
+                data["offset"] = offset
+            for name in ("left", "right"):
+                if (value := getattr(place, name)) is not ABSENT:
+                    data[f"{name}_value"] = value
+        return data
+
+
+class Judge:
+    """Judges the runs of conversations, question after question. Once two have parted,
+    their conversations differ: what follows from that has the cause it began with, so
+    that a model that answered otherwise is not blamed on the code one question later.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], Verdict] = {}
+
+    def __call__(self, left: Run, right: Run) -> Verdict:
+        """Return the verdict on two runs of one question. The questions before it are
+        known if their runs were judged here."""
+        pair = left.implementation, right.implementation, left.repeat
+        verdict = judge(left, right)
+        earlier = self._found.get((*pair, *left.history))
+        first = earlier.divergence if earlier else None
+        place = verdict.divergence
+        if earlier and first and place and _from_history(place):
+            began = first.began or earlier.question
+            place = replace(place, cause=first.cause, began=began)
+            verdict = replace(verdict, verdict=earlier.verdict, divergence=place)
+        if verdict.divergence:
+            self._found[(*pair, *left.history, left.question)] = verdict
+        return verdict
+
+
+def _from_history(place: Divergence) -> bool:
+    """Whether the divergence is one of the messages with which the run began."""
+    written = place.cause in ("request", "tool") and place.model_call == 1
+    return written and place.path.startswith("$.messages")
+
+
+def judge(left: Run, right: Run) -> Verdict:
+    """Return the verdict on two runs of one question, by themselves."""
+    divergence = compare(left, right)
+    if divergence and not _server_failed(left, right, divergence):
+        verdict = "different"
+    elif divergence or {left.status, right.status} & {"model_error", "failed"}:
+        verdict = "inconclusive"
+    else:
+        verdict = "equivalent"
+    return Verdict(
+        left.implementation,
+        right.implementation,
+        left.question,
+        verdict,
+        divergence,
+        tuple(left.history),
+        left.repeat,
+    )
+
+
+def among_each_other(runs: Iterable[Run]) -> list[Verdict]:
+    """Return the verdicts on runs of several implementations: at each question, the
+    one that appears first of all is compared with each other."""
+    asked: dict[tuple[str, ...], dict[str, Run]] = {}
+    names: dict[str, None] = {}
+    for run in runs:
+        names.setdefault(run.implementation)
+        asked.setdefault(_asked(run), {})[run.implementation] = run
+    judge = Judge()
+    ordered = ([by[name] for name in names if name in by] for by in asked.values())
+    return [judge(first, run) for first, *others in ordered for run in others]
+
+
+def pair(
+    lefts: Sequence[Run], rights: Sequence[Run]
+) -> tuple[list[tuple[Run, Run]], list[Run]]:
+    """Pair runs of the same question, history and repeat: those of the same
+    implementation where both sides know it, else each with each. Return the pairs and
+    the runs without a partner. Of runs recorded twice the later one counts."""
+    named = [{run.asked: run for run in runs} for runs in (lefts, rights)]
+    shared = {a.implementation for a in named[0]} & {a.implementation for a in named[1]}
+    by_question: dict[tuple[str, ...], list[Run]] = {}
+    for run in named[1].values():
+        by_question.setdefault(_asked(run), []).append(run)
+    pairs = [
+        (left, right)
+        for left in named[0].values()
+        for right in by_question.get(_asked(left), ())
+        if not shared or left.implementation == right.implementation
+    ]
+    partnered = {id(run) for couple in pairs for run in couple}
+    everyone = [*named[0].values(), *named[1].values()]
+    return pairs, [run for run in everyone if id(run) not in partnered]
+
+
+def _asked(run: Run) -> tuple[str, ...]:
+    return (*run.history, run.question, str(run.repeat))
+
+
+def compare(left: Run, right: Run) -> Divergence | None:
+    """Return the first divergence of two runs; None where there is none."""
+    if left.protocol != right.protocol:
+        return next(_step_divergences(left, right), None)
+    lefts, rights = left.model_calls, right.model_calls
+    for index, other in _paired(lefts, rights):
+        number = (other if index is None else index) + 1
+        if index is None or other is None:
+            went_on = f"model call {number}"
+            ends = [
+                run.status if here is None else went_on
+                for run, here in ((left, index), (right, other))
+            ]
+            return Divergence("control", number, "status", *ends)
+        a, b = lefts[index], rights[other]
+        side = None if index == other else other + 1
+        for place in differences(request(a), request(b)):
+            cause = _who_wrote(place[0], a, left, right)
+            return Divergence(cause, number, *place, call_side=side)
+        for place in differences(reply(a), reply(b)):
+            return Divergence("reply", number, *place, call_side=side)
+        for cause, place in _tool_differences(left, right, number, other + 1):
+            return Divergence(cause, number, *place, call_side=side)
+    number = max(len(lefts), 1)
+    for name in ("status", "answer"):
+        values = getattr(left, name), getattr(right, name)
+        if values[0] != values[1]:
+            return Divergence("control", number, name, *values)
+    return None
+
+
+def _paired(
+    lefts: Sequence[Exchange], rights: Sequence[Exchange]
+) -> Iterator[tuple[int | None, int | None]]:
+    """The model calls of two runs side by side, by their places; None where one has
+    none.
+
+    They are paired by their order, unless some were under way together in either run:
+    then order means nothing, and each is paired by the conversation it continues, the
+    first calls of two conversations by their requests.
+    """
+    if not (_under_way_together(lefts) or _under_way_together(rights)):
+        for place in range(max(len(lefts), len(rights))):
+            yield (
+                place if place < len(lefts) else None,
+                place if place < len(rights) else None,
+            )
+        return
+    continued = [_continued(calls) for calls in (lefts, rights)]
+    requests = [[request(call) for call in calls] for calls in (lefts, rights)]
+    partner: dict[int, int] = {}
+    left_over = list(range(len(rights)))
+    for index, wanted in enumerate(requests[0]):
+        parent = continued[0][index]
+        siblings = [
+            other
+            for other in left_over
+            if continued[1][other] == (None if parent is None else partner.get(parent))
+        ]
+        same = [other for other in siblings if requests[1][other] == wanted]
+        if chosen := (same or siblings)[:1]:
+            partner[index] = chosen[0]
+            left_over.remove(chosen[0])
+    for index in range(len(lefts)):
+        yield index, partner.get(index)
+    for other in left_over:
+        yield None, other
+
+
+def _under_way_together(calls: Sequence[Exchange]) -> bool:
+    """Whether a model call began before an earlier one had ended."""
+    ended = 0.0
+    for call in calls:
+        if call.began < ended:
+            return True
+        ended = max(ended, call.began + (call.ms or 0.0))
+    return False
+
+
+def _continued(calls: Sequence[Exchange]) -> list[int | None]:
+    """For each model call, the one whose conversation it continues: the latest whose
+    messages it begins with; None where it begins a conversation."""
+    said = [call.request.get("messages") or [] for call in calls]
+    found: list[int | None] = []
+    for index, messages in enumerate(said):
+        earlier = (
+            before
+            for before in range(index - 1, -1, -1)
+            if len(said[before]) < len(messages)
+            and messages[: len(said[before])] == said[before]
+        )
+        found.append(next(earlier, None))
+    return found
+
+
+_TOOL_CONTENT = re.compile(r"\$\.messages\[(\d+)\]\.content\b")
+
+
+def _who_wrote(path: str, exchange: Exchange, left: Run, right: Run) -> str:
+    """The cause of a difference in two requests: the code, unless it is what a tool
+    answered to an equal call and the tools of one run were not watched."""
+    match = _TOOL_CONTENT.match(path)
+    messages = exchange.request.get("messages")
+    if match and isinstance(messages, list) and int(match[1]) < len(messages):
+        message = messages[int(match[1])]
+        unwatched = any(step.ok is None for run in (left, right) for step in run.steps)
+        if isinstance(message, dict) and message.get("role") == "tool" and unwatched:
+            return "tool"
+    return "request"
+
+
+def _step_divergences(left: Run, right: Run) -> Iterator[Divergence]:
+    """The divergences of two runs whose requests are not compared."""
+    for index, (a, b) in enumerate(zip_longest(left.steps, right.steps)):
+        path, number = f"steps[{index}]", (a or b).turn
+        if a is None or b is None:
+            ends = [
+                f"{path}: {step.tool}" if step else run.status
+                for step, run in ((a, left), (b, right))
+            ]
+            yield Divergence("control", number, "status", *ends)
+            return
+        x, y = ({"tool": s.tool, "arguments": s.arguments} for s in (a, b))
+        for place in differences(x, y, path):
+            yield Divergence("unknown", number, *place)
+        for cause, place in _step_differences(a, b, path):
+            yield Divergence(cause, number, *place)
+    number = max(len(left.model_calls), 1)
+    for name in ("status", "answer"):
+        values = getattr(left, name), getattr(right, name)
+        if values[0] != values[1]:
+            ended = {left.status, right.status} & {"step_limit", "failed"}
+            yield Divergence("control" if ended else "unknown", number, name, *values)
+
+
+def request(exchange: Exchange) -> Any:
+    """Return the request in the form in which requests are compared."""
+    return canonical_request(exchange.request)
+
+
+def reply(exchange: Exchange) -> Any:
+    """Return the reply in the form in which replies are compared."""
+    choice = first_choice(exchange.reply)
+    if exchange.status != 200 or choice is None:
+        return {"status": exchange.status, "body": exchange.reply}
+    message = canonical_message(choice["message"], {})
+    for name in ("reasoning_content", "reasoning"):
+        message.pop(name, None)
+    return {"message": message, "finish_reason": choice.get("finish_reason")}
+
+
+def explain(verdict: Verdict) -> str:
+    """Return one sentence on what the verdict means and what to do next."""
+    place = verdict.divergence
+    if place is None:
+        return {
+            "equivalent": "Same requests, same replies, same tools, same end.",
+            "inconclusive": "A run failed before it could be judged: see its error.",
+        }[verdict.verdict]
+    if verdict.verdict == "inconclusive":
+        return "The endpoint failed for one of the two: run it again, or replay."
+    if place.began:
+        return f"At the earlier question {place.began!r}: {CAUSES[place.cause]}"
+    return CAUSES[place.cause]
+
+
+def counted(count: int, noun: str) -> str:
+    """Return so many of them: 1 question, 2 questions."""
+    return f"{count} {noun}{'s' if count != 1 else ''}"
+
+
+def _server_failed(left: Run, right: Run, place: Divergence) -> bool:
+    """Whether the divergence is that the endpoint failed for one and not the other."""
+    return place.cause == "reply" and "model_error" in (left.status, right.status)
+
+
+def _tool_differences(
+    left: Run, right: Run, turn: int, right_turn: int
+) -> Iterator[tuple[str, tuple[str, Any, Any]]]:
+    """The steps of one model call side by side."""
+    lefts = [(at, step) for at, step in enumerate(left.steps) if step.turn == turn]
+    rights = [step for step in right.steps if step.turn == right_turn]
+    executed = [
+        sorted(step.order for step in steps if step.order is not None)
+        for steps in ([step for _, step in lefts], rights)
+    ]
+    for (index, a), b in zip(lefts, rights, strict=False):
+        yield from _step_differences(a, b, path := f"steps[{index}]")
+        if a.order is None or b.order is None or a.concurrent or b.concurrent:
+            continue
+        x, y = executed[0].index(a.order), executed[1].index(b.order)
+        if x != y:
+            yield "control", (f"{path}.order", x, y)
+
+
+def _step_differences(
+    a: Step, b: Step, path: str
+) -> Iterator[tuple[str, tuple[str, Any, Any]]]:
+    """The same call on both sides: whether it was executed is control, what an executed
+    call gave back is the tool. What the model read of it is compared in the requests.
+    """
+    if None in (a.ok, b.ok):  # one side's tools were not watched
+        if a.result is not None and b.result is not None and a.result != b.result:
+            yield "tool", (f"{path}.result", a.result, b.result)
+    elif (a.order is None) != (b.order is None):
+        no, yes = "not executed", "executed"
+        x, y = (no if step.order is None else yes for step in (a, b))
+        yield "control", (path, x, y)
+    elif a.order is not None:
+        x, y = (
+            step.result if step.returned is None else step.returned for step in (a, b)
+        )
+        if (x, a.ok) != (y, b.ok):
+            yield "tool", (f"{path}.result", x, y)

@@ -1,0 +1,36 @@
+"""The exit codes, one table for all commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equivalence.judge.compare import Verdict
+from equivalence.runs.record import Run
+
+EXIT_CODES = """\
+exit codes:
+  0    every pair is equivalent or accepted; with one implementation, every run
+       is completed
+  1    a difference; or a case, a scenario, an exercise or a probe that failed
+  3    inconclusive (a run failed before it could be judged), or indistinguishable
+  2    wrong usage, settings or files
+  130  interrupted by Ctrl-C
+"""
+
+
+def exit_code(
+    verdicts: Sequence[Verdict], runs: Sequence[Run] = (), *, failed: bool = False
+) -> int:
+    """Return the exit code for these verdicts; of the runs alone where there was nobody
+    to compare with. `failed`: what was asked for did not come to its end."""
+    found = {verdict.verdict for verdict in verdicts}
+    if "different" in found:
+        return 1
+    if failed or found - {"equivalent", "accepted"}:
+        return 3
+    if found:
+        return 0
+    statuses = {run.status for run in runs}
+    if not statuses or statuses & {"failed", "model_error"}:
+        return 3
+    return 0 if statuses == {"completed"} else 1

@@ -1,0 +1,163 @@
+"""An implementation: one version of the agent, an object that travels.
+
+Its agent is a function of this contract, named as "module:attribute":
+
+    run_agent(question, *, history=(), settings=None, tools=()) -> list of messages
+
+or a command in any language, which gets the question and finds its endpoint in
+OPENAI_BASE_URL.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from equivalence.errors import UsageError
+
+Agent = Callable[..., list[Any]]
+PROTOCOLS = ("tool_calls", "text")
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One version of the agent, and how to call it."""
+
+    name: str
+    target: str = ""
+    """Its agent, as "module:attribute"; "" where it is a command."""
+    about: str = "your own"
+    protocol: str = "tool_calls"
+    """How its model asks for tools: in the field "tool_calls", or in its "text"."""
+    command: str = ""
+    """The command that starts it, with {question} in it."""
+    final_tool: str = ""
+    """The tool whose call ends a run, for agents that answer by one: final_answer."""
+    agent: Agent | None = field(default=None, compare=False, repr=False)
+    """The agent itself, for one made in Python; it needs no target then."""
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise UsageError(
+                f"protocol {self.protocol!r} is none of {', '.join(PROTOCOLS)}"
+            )
+        if self.command and "{question}" not in self.command:
+            raise UsageError("a command needs the place {question} in it")
+        if not (self.target or self.command or self.agent):
+            raise UsageError("it needs a target, as module:function, or a command")
+
+    def check(self) -> None:
+        """Raise UsageError if its module or its attribute is not there, as far as that
+        can be told without running the module."""
+        if self.target:
+            _check_target(self.target)
+
+    def load(self) -> Agent:
+        """Return the agent; its module is imported the first time. Raises UsageError if
+        the module lacks it, and whatever the module raises."""
+        if self.agent:
+            return self.agent
+        if self.command:
+            return Command(self.command)
+        agent = load(self.target)
+        if not callable(agent):
+            raise UsageError(
+                f"{self.target} is {_a(agent)}, not a function: write module:function,"
+                " a function of (question, *, history, settings, tools)"
+            )
+        return agent  # type: ignore[no-any-return]
+
+
+def command(line: str) -> Implementation:
+    """Return the implementation that a command line starts. Raises UsageError if it has
+    no place for the question."""
+    return Implementation(line, about="a command", command=line)
+
+
+def load(target: str) -> Any:
+    """Import "module:attribute", where the attribute may have dots in it. Raises
+    UsageError if there is no such module or attribute, and whatever the module raises.
+    """
+    module_name, attribute = _check_target(target)
+    found = import_module(module_name)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{module_name} has no {attribute!r}")
+        found = getattr(found, part)
+    return found
+
+
+def _check_target(target: str) -> tuple[str, str]:
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"{target!r} names no function: write module:function")
+    top = module_name.partition(".")[0]
+    try:
+        known = top in sys.modules or find_spec(top)
+    except (ImportError, ValueError):
+        known = None
+    if not known:
+        raise UsageError(f"cannot import {target}: no module is named {top!r}")
+    return module_name, attribute
+
+
+def _a(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+class Command:
+    """An agent in any language: a command that gets the question and finds its endpoint
+    in OPENAI_BASE_URL. Its tools cannot be watched, its history is its own affair."""
+
+    def __init__(self, line: str) -> None:
+        self.words = shlex.split(line, posix=os.name != "nt")
+        if os.name == "nt":  # there, shlex leaves the quotes around a word
+            self.words = [word.strip("\"'") for word in self.words]
+
+    def __call__(
+        self, question: str, *, history: Sequence[Any], settings: Any, **_: Any
+    ) -> list[Any]:
+        """Run the command. Raises CommandFailed if it ends with another code than 0."""
+        if history:
+            raise UsageError("a command answers single questions, no follow-ups")
+        kept = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+        environment = {
+            **kept,
+            "OPENAI_BASE_URL": settings.gateway_url or "",
+            "OPENAI_API_KEY": "held-by-the-gateway",
+            "LLM_BASE_URL": settings.gateway_url or "",
+            "LLM_MODEL": settings.model,
+            "LLM_TEMPERATURE": str(settings.temperature),
+            "LLM_MAX_STEPS": str(settings.max_steps),
+        }
+        words = [word.replace("{question}", question) for word in self.words]
+        try:
+            done = subprocess.run(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=settings.timeout * settings.max_steps,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CommandFailed(f"no end within {error.timeout:g} s") from None
+        except OSError as error:
+            raise CommandFailed(f"cannot be started: {error.strerror}") from None
+        said = done.stdout.decode("utf-8", "replace").strip()
+        if done.returncode:
+            errors = done.stderr.decode("utf-8", "replace").strip()
+            raise CommandFailed(f"ended with {done.returncode}: {errors or said}")
+        return [{"role": "printed", "content": said}] if said else []
+
+
+class CommandFailed(RuntimeError):
+    """A command did not come to a regular end; the message has all it said."""

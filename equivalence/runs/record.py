@@ -1,0 +1,115 @@
+"""The run record: what one implementation did with one question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from equivalence.gateway.exchange import Exchange
+
+SCHEMA = "agent-run/2"
+
+STATUSES = {
+    "completed": "answered with a text the user can read",
+    "step_limit": "the budget of model calls ended first",
+    "empty": "the last reply had no text",
+    "truncated": "the last reply was cut off by the output limit",
+    "refused": "the model or a filter refused to answer",
+    "malformed": "the last reply was not usable, by its finish_reason or its calls",
+    "unparsed_call": "the last reply looks like a tool call in a form nobody here reads",
+    "model_error": "the endpoint failed",
+    "failed": "the implementation itself failed",
+}
+
+
+@dataclass
+class Step:
+    """One tool call: what the model asked for and what came of it."""
+
+    turn: int
+    """Number of the model call that asked for it, from 1."""
+    tool: str
+    arguments: Any
+    """As the model sent them, parsed; the text itself where it does not parse."""
+    arguments_text: str
+    """As the model wrote them, to the letter."""
+    result: str | None
+    """What the model got to read of it; where no further request carried that, what the
+    tool gave back; None where nothing was seen of it."""
+    ok: bool | None
+    """Whether the tool did its work; None where the tools could not be watched."""
+    order: int | None = None
+    """Place in the order of execution, from 0; None where none was seen."""
+    concurrent: bool = False
+    """Whether another execution of the run overlapped this one, or one of the same turn
+    ran on another thread or asyncio task: then the order means nothing."""
+    returned: str | None = None
+    """What the tool gave back, where the model read something else; None where it is
+    the same, or has no text that would be the same in another process."""
+    ungrounded: list[dict[str, Any]] = field(default_factory=list)
+    """The numbers of the arguments that nobody had said before, as grounding finds
+    them."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which run it is: who is asked what, after which questions, for which time."""
+
+    implementation: str
+    question: str
+    history: tuple[str, ...] = ()
+    repeat: int = 0
+
+
+@dataclass
+class Run:
+    """One implementation, one question, one try."""
+
+    implementation: str
+    question: str
+    history: list[str] = field(default_factory=list)
+    """The earlier questions of the conversation."""
+    repeat: int = 0
+    protocol: str = "tool_calls"
+    """How the model asks for tools: by "tool_calls", or in its "text"."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    tools: str = ""
+    """Where the offered tools come from, as module:NAME."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Of the packages in the process that ran it; empty where that is not known."""
+    recorded: str = ""
+    """When the run began, ISO 8601."""
+    note: str = ""
+    """What whoever recorded it wants to be known."""
+    status: str = "failed"
+    answer: str = ""
+    error: str | None = None
+    warnings: list[str] = field(default_factory=list)
+    unread: list[int] = field(default_factory=list)
+    """The model calls, from 1, whose reply could not be read as the model wrote it."""
+    steps: list[Step] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+
+    @property
+    def asked(self) -> Asked:
+        """Which run it is."""
+        return Asked(
+            self.implementation, self.question, tuple(self.history), self.repeat
+        )
+
+    @property
+    def model_calls(self) -> list[Exchange]:
+        """The exchanges less those that the client repeated."""
+        retries = [each for each in self.exchanges if each.attempt]
+        *_, last = self.exchanges or [None]
+        return [
+            exchange
+            for exchange in self.exchanges
+            if (exchange.status is not None or exchange is last)
+            and not any(
+                retry.attempt == exchange.attempt + 1
+                and retry.began > exchange.began
+                and retry.request == exchange.request
+                for retry in retries
+            )
+        ]

@@ -1,0 +1,88 @@
+"""The matrix for people: where each implementation parts from the baseline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from equivalence.judge.compare import Divergence, Judge
+from equivalence.matrix.scenarios import Scenario
+from equivalence.matrix.table import Cell
+from equivalence.runs.record import Run
+from equivalence.show.terminal import side_by_side, verdict
+
+
+def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:
+    """Draw one group of the matrix: scenarios down, implementations across."""
+    cells = [cell for cell in cells if cell.group == group]
+    names = list(dict.fromkeys(cell.implementation for cell in cells))
+    table = Table(title=f"{group}: compared with {names[0]}", title_justify="left")
+    table.add_column("scenario", overflow="fold")
+    for name in names[1:]:
+        table.add_column(escape(name), overflow="fold")
+    rows: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        rows.setdefault(cell.scenario, {})[cell.implementation] = cell
+    for scenario, row in rows.items():
+        table.add_row(scenario, *(_cell_text(row[name]) for name in names[1:]))
+    out.print(table)
+
+
+def _cell_text(cell: Cell) -> Text:
+    if place := cell.divergence:
+        return Text(f"{place.cause} {place.model_call} {place.path}", "red")
+    return Text("equal" if cell.same_bytes else "equal, not the same bytes", "green")
+
+
+def matrix_tally(
+    out: Console, counts: Mapping[tuple[str, str], tuple[int, int]]
+) -> None:
+    """Print in how many scenarios each implementation was equal to its measure."""
+    measures: dict[str, str] = {}
+    for (group, name), (equal, total) in counts.items():
+        measure = measures.setdefault(group, name)
+        if name != measure:
+            out.print(Text(f"{group}: {measure} vs {name}: {equal}/{total} equal"))
+
+
+def scenario_in_full(out: Console, scenario: Scenario, cells: Sequence[Cell]) -> None:
+    """Print one scenario: why it is there, the traces, and the first differing request
+    or reply of each pair, side by side with the differing line marked."""
+    out.print(Text(f"{scenario.name}: {scenario.why} ({scenario.seen})", "bold"))
+    for group in dict.fromkeys(cell.group for cell in cells):
+        members = [cell for cell in cells if cell.group == group]
+        for index in range(len(members[0].runs)):
+            side_by_side(out, [cell.runs[index] for cell in members])
+        judge, measure = Judge(), members[0]
+        for cell in members[1:]:
+            for left, right in zip(measure.runs, cell.runs, strict=True):
+                found = judge(left, right)
+                verdict(out, found)
+                if found.divergence:
+                    _exchanges_side_by_side(out, left, right, found.divergence)
+
+
+def _exchanges_side_by_side(
+    out: Console, left: Run, right: Run, place: Divergence
+) -> None:
+    part = "reply" if place.part == "reply" else "request"
+    table = Table(expand=True)
+    columns = []
+    for run in (left, right):
+        table.add_column(f"{run.implementation}: {part} {place.model_call}", ratio=1)
+        calls = run.model_calls
+        found = len(calls) >= place.model_call
+        sent = getattr(calls[place.model_call - 1], part) if found else {}
+        plain = {**sent} if isinstance(sent, dict) else {}
+        plain.pop("tools", None)  # the same long text in each; shown where it differs
+        columns.append(json.dumps(plain, ensure_ascii=False, indent=1).splitlines())
+    for a, b in zip_longest(*columns, fillvalue=""):
+        style = "" if a == b else "bold red"
+        table.add_row(Text(a, style), Text(b, style))
+    out.print(table)

@@ -1,0 +1,140 @@
+"""Replays for people: who did the same on whose answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from equivalence.judge.compare import Verdict
+from equivalence.judge.replay import Cell, Replayed, cells
+from equivalence.runs.observe import installed_versions
+from equivalence.runs.record import Run
+from equivalence.show import terminal
+
+
+def replays(
+    out: Console,
+    played: Sequence[Replayed],
+    among: Sequence[Verdict],
+    *,
+    in_full: bool,
+) -> None:
+    """Print where the recordings come from, who did the same on whose answers, and how
+    the recorded runs compare with each other."""
+    for source in dict.fromkeys(_source(each.recorded) for each in played):
+        out.print(Text(source))
+    for difference in _versions(played):
+        out.print(Text(difference, "yellow"))
+    if in_full:
+        _traces(out, played)
+    table = cells(played)
+    _cross_table(out, table)
+    for each in played:
+        if not each.faithful:
+            terminal.verdict(out, each.verdict)
+    if among:
+        _among(out, among)
+    ends = Counter(each.run.status for each in played)
+    words = ", ".join(f"{count} {status}" for status, count in ends.most_common())
+    out.print(f"{len(played)} runs replayed, no model asked: {words}")
+    equal = sum(each.faithful for each in played)
+    words = f"{equal} did exactly what was recorded, {len(played) - equal} did not"
+    out.print(Text(words, "bold"))
+
+
+def _source(run: Run) -> str:
+    settings = run.settings
+    server = settings.get("base_url") or "its own upstream"
+    note = f". {run.note}." if run.note else "."
+    return (
+        f"Recorded {run.recorded[:10]} from {settings.get('model')} at {server},"
+        f" temperature {settings.get('temperature', 0):g}{note}"
+    )
+
+
+def _versions(played: Sequence[Replayed]) -> list[str]:
+    """What is installed in another version than when it was recorded."""
+    here = installed_versions()
+    found: dict[str, None] = {}
+    for each in played:
+        for package, version in each.recorded.versions.items():
+            if here.get(package) != version:
+                now = here.get(package, "not installed")
+                found[f"Recorded with {package} {version}, here it is {now}."] = None
+    return list(found)
+
+
+def _traces(out: Console, played: Sequence[Replayed]) -> None:
+    together: dict[tuple[Any, ...], list[Run]] = {}
+    for each in played:
+        run = each.run
+        if each.source != each.implementation:
+            run = replace(
+                run, implementation=f"{each.implementation} for {each.source}"
+            )
+        key = (run.repeat, *run.history, run.question)
+        together.setdefault(key, []).append(run)
+    for runs in together.values():
+        terminal.side_by_side(out, runs)
+        terminal.notes(out, runs)
+
+
+def _cross_table(out: Console, table: Sequence[Cell]) -> None:
+    """Draw who did the same on whose answers, or where it first did otherwise."""
+    at = {(cell.source, cell.implementation): cell for cell in table}
+    sources = list(dict.fromkeys(cell.source for cell in table))
+    names = list(dict.fromkeys(cell.implementation for cell in table))
+    drawn = Table()
+    drawn.add_column("answers of", overflow="fold")
+    if all(source == name for source, name in at):
+        drawn.add_column("replayed by itself", overflow="fold")
+        for source in sources:
+            drawn.add_row(escape(source), _cell_text(at[source, source]))
+        names = []
+    else:
+        for name in names:
+            drawn.add_column(escape(name), overflow="fold")
+        for source in sources:
+            row = (_cell_text(at.get((source, name))) for name in names)
+            drawn.add_row(escape(source), *row)
+    out.print(drawn)
+    if any((source, name) not in at for source in sources for name in names):
+        words = "  –: the two ask the model in different forms (tools, or text)"
+        out.print(Text(words, "dim"))
+
+
+def _cell_text(cell: Cell | None) -> Text:
+    if cell is None:
+        return Text("–", "dim")
+    equal = f"{cell.equal}/{cell.total}"
+    if cell.cause is None:
+        return Text(equal, "green")
+    return Text(f"{equal}, {cell.cause} {cell.model_call} {cell.path}", "red")
+
+
+def _among(out: Console, among: Sequence[Verdict]) -> None:
+    """Print how the recorded runs compare with each other, as `run` would."""
+    out.print("As recorded, among each other:")
+    pairs: dict[tuple[str, str], Counter[str]] = {}
+    for verdict in among:
+        place = verdict.divergence
+        words = f"{verdict.verdict}, cause: {place.cause}" if place else verdict.verdict
+        pairs.setdefault((verdict.left, verdict.right), Counter())[words] += 1
+    for (left, right), counts in pairs.items():
+        words = "; ".join(f"{count} {what}" for what, count in counts.most_common())
+        out.print(Text(f"  {left} vs {right}: {words}"))
+    replies = sum(
+        verdict.divergence is not None and verdict.divergence.cause == "reply"
+        for verdict in among
+    )
+    if replies:
+        share = f"{replies} of {len(among)}"
+        words = f"  In {share} the same request got another reply: not the code."
+        out.print(Text(words, "dim"))

@@ -1,0 +1,97 @@
+"""The figures of the benchmark for people: the table, and what was not completed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from equivalence.show.terminal import short
+
+if TYPE_CHECKING:
+    from equivalence.score.figures import Answered, Score
+
+NONE = "–"
+SHORT_NAME = len("successor")
+"""Names of up to this length are not broken; in a narrow window the labels are."""
+
+
+def table(
+    out: Console, scores: Sequence[Score], published: Mapping[str, float]
+) -> None:
+    """Draw the figures: one a row, implementations across, the published ones last."""
+    grid = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
+    grid.add_column("", overflow="fold")
+    for score in scores:
+        name = score.implementation
+        fits = len(name) <= SHORT_NAME
+        grid.add_column(escape(name), justify="right", overflow="fold", no_wrap=fits)
+    grid.add_column("published", justify="right", style="dim", no_wrap=True)
+
+    def row(label: str, values: Sequence[str], beside: str = "") -> None:
+        grid.add_row(label, *values, beside)
+
+    share, known = _share, published.get
+    completed = [share(score.completed) for score in scores]
+    row("cases completed", completed, share(known("completed")))
+    for kind in scores[0].by_kind if scores else ():
+        counts = [score.by_kind[kind] for score in scores]
+        if any(total for _, total in counts):
+            row(f"  {kind}", [f"{done}/{total}" for done, total in counts])
+    worked = [share(score.calls_worked) for score in scores]
+    row("tool calls that worked", worked, share(known("calls_worked")))
+    row("tool calls not expected", [str(score.extra_calls) for score in scores])
+    calls = [_number(score.model_calls, 1) for score in scores]
+    row("model calls a question", calls, _number(known("model_calls"), 1))
+    row("seconds a question", [_number(score.seconds, 2) for score in scores])
+    row("peak context, tokens", list(map(_peak, scores)), _count(known("peak_context")))
+    unread = [share(score.unread) for score in scores]
+    row("replies that did not parse", unread, share(known("unread")))
+    out.print(grid)
+
+
+def notes(out: Console, scores: Sequence[Score], model: str, published: str) -> None:
+    """Say what the figures rest on."""
+    lines = [f"Seconds are this machine's, with {model}."]
+    if any(score.peak_estimated for score in scores):
+        lines.append("≈ is estimated: the replies did not tell their prompt_tokens.")
+    for line in (*lines, published):
+        out.print(Text(line, "dim"))
+
+
+def failures(out: Console, failed: Sequence[Answered], *, listed: bool) -> None:
+    """Tell how many cases were not completed, or list them with the reasons."""
+    if not failed:
+        return
+    if not listed:
+        out.print(f"{len(failed)} times a case was not completed; --failed lists them")
+        return
+    for each in failed:
+        out.print()
+        out.print(Text(f"{each.implementation}, {each.case.id}", "bold"))
+        for run in each.runs:
+            out.print(Text(f"  {run.question}"))
+            out.print(Text(f"  → {short(run.answer) or f'[{run.status}]'}", "dim"))
+        for reason in each.outcome.reasons:
+            out.print(Text(f"  ✗ {short(reason)}", "red"))
+
+
+def _share(value: float | None) -> str:
+    return NONE if value is None else f"{value:.1f}".removesuffix(".0") + " %"
+
+
+def _number(value: float | None, places: int) -> str:
+    return NONE if value is None else f"{value:.{places}f}"
+
+
+def _count(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def _peak(score: Score) -> str:
+    return ("≈" if score.peak_estimated else "") + _count(score.peak_context)

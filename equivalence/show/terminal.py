@@ -1,0 +1,174 @@
+"""Runs and verdicts for people: tables in the terminal, drawn with rich."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import IO, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
+from rich.text import Text
+
+from equivalence.gateway.canonical import excerpts
+from equivalence.judge.compare import (
+    RULES,
+    Divergence,
+    Verdict,
+    counted,
+    explain,
+)
+from equivalence.runs.record import Run, Step
+from equivalence.runs.words import call, ending, mark, short, ungrounded
+
+T = TypeVar("T")
+
+NARROWEST_COLUMN = 24
+LONGEST_VALUE = 300
+
+COLOURS = {
+    "equivalent": "green",
+    "indistinguishable": "green",
+    "different": "red",
+    "inconclusive": "yellow",
+}
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """Return a console that never fails on a character its encoding lacks."""
+    file = file or sys.stdout
+    reconfigure = getattr(file, "reconfigure", None)
+    if reconfigure:
+        reconfigure(errors="replace")
+    return Console(file=file, highlight=False, soft_wrap=False)
+
+
+def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
+    """Yield the items, with a progress bar on standard error if that is a screen."""
+    screen = console(sys.stderr)
+    yield from track(
+        items,
+        what,
+        total,
+        console=screen,
+        transient=True,
+        disable=not screen.is_terminal,
+    )
+
+
+def turns(run: Run) -> list[str]:
+    """Return the trace, one text a model call and a last one for the end."""
+    found = []
+    for number, _ in enumerate(run.model_calls, 1):
+        asked = [step for step in run.steps if step.turn == number]
+        if asked:
+            found.append("\n".join(line for step in asked for line in _lines(step)))
+    return [*found, ending(run)]
+
+
+def _lines(step: Step) -> Iterator[str]:
+    yield call(step)
+    for number in step.ungrounded:
+        yield f"  {ungrounded(number['number'])}"
+    result = "(no result)" if step.result is None else short(step.result)
+    yield f"  {mark(step)} {result}"
+
+
+def side_by_side(out: Console, runs: Sequence[Run]) -> None:
+    """Draw the traces of one question: columns are implementations, rows are turns.
+    Where the window is too narrow for that, those with the same trace share a column;
+    where it still is, one stands below the other."""
+    out.print()
+    for earlier in runs[0].history:
+        out.print(Text(f"  earlier: {earlier}", "dim"))
+    out.print(Text(f"Question: {runs[0].question}", "bold"))
+    columns = [(run.implementation, turns(run)) for run in runs]
+    if out.width < NARROWEST_COLUMN * len(columns):
+        columns = _shared(columns)
+    if out.width < NARROWEST_COLUMN * len(columns):
+        for name, trace in columns:
+            out.print(Text(name, "bold cyan"))
+            for text in trace:
+                out.print(Text(text))
+        return
+    table = Table(show_lines=True, expand=True)
+    for name, _ in columns:
+        table.add_column(escape(name), ratio=1, overflow="fold")
+    for row in zip_longest(*(trace for _, trace in columns), fillvalue=""):
+        table.add_row(*(Text(cell) for cell in row))
+    out.print(table)
+
+
+def _shared(columns: Sequence[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """The columns with those of the same trace joined: "stage1 = stage2"."""
+    joined: dict[tuple[str, ...], list[str]] = {}
+    for name, trace in columns:
+        joined.setdefault(tuple(trace), []).append(name)
+    return [(" = ".join(names), list(trace)) for trace, names in joined.items()]
+
+
+def verdicts(out: Console, found: Sequence[Verdict]) -> None:
+    """Print the verdicts of one question, those that say the same as one."""
+    alike: dict[str, list[Verdict]] = {}
+    for each in found:
+        same = replace(each, right="")
+        alike.setdefault(repr(same), []).append(each)
+    for first, *others in alike.values():
+        names = ", ".join([first.right, *(each.right for each in others)])
+        verdict(out, replace(first, right=names))
+
+
+def verdict(out: Console, found: Verdict) -> None:
+    """Print one verdict: who, what, and where the two part."""
+    line = Text(f"{found.left} vs {found.right}: ")
+    line.append(found.verdict, COLOURS[found.verdict])
+    if place := found.divergence:
+        line.append(
+            f", cause: {place.cause}, model call {place.model_call}, {place.path}"
+        )
+    out.print(line)
+    if place:
+        for name, value in zip((found.left, found.right), apart(place), strict=True):
+            out.print(Text(f"  {name}: {value}"))
+    if found.verdict != "equivalent":
+        out.print(Text(f"  {explain(found)}", "dim"))
+
+
+def apart(place: Divergence) -> tuple[str, str]:
+    """Return the two values, short enough to read; where they would look the same then,
+    what stands around the first character that is not."""
+    left, right = short(place.left), short(place.right)
+    if left == right:
+        return excerpts(place.left, place.right, LONGEST_VALUE)
+    return left, right
+
+
+def summary(out: Console, verdicts: Sequence[Verdict]) -> None:
+    """Print how many comparisons came to what, and the rules of comparing."""
+    if not verdicts:
+        return
+    counts = dict.fromkeys(COLOURS, 0)
+    for found in verdicts:
+        counts[found.verdict] += 1
+    out.print()
+    out.print("Ignored in the comparison:")
+    for sentence in RULES.values():
+        out.print(Text(f"  - {sentence}", "dim"))
+    words = [f"{count} {name}" for name, count in counts.items() if count]
+    out.print(
+        Text(f"{counted(len(verdicts), 'comparison')}: {', '.join(words)}", "bold")
+    )
+
+
+def notes(out: Console, runs: Iterable[Run]) -> None:
+    """Print the warnings of the runs, each once, with those it holds for."""
+    said: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for text in run.warnings:
+            said.setdefault(text, {}).setdefault(run.implementation)
+    for text, names in said.items():
+        out.print(Text(f"  note, {', '.join(names)}: {text}", "yellow"))

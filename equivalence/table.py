@@ -1,0 +1,121 @@
+"""The one table by which the instrument learns what to compare: [tool.equivalence].
+
+It stands in the pyproject.toml of the working folder, or of the nearest folder above
+it, and that folder is searched for modules:
+
+    [tool.equivalence]
+    tools = "app.tools:TOOLS"              # offered to each implementation
+    questions = "tests/questions.jsonl"    # asked where none are given
+    cases = "tests/cases.yaml"             # the benchmark of `score`
+    upstream = "script:replies.yaml"       # the model where no endpoint is set;
+                                           # or "module:name", see open_upstream
+
+    [tool.equivalence.implementations]     # compared where none are named
+    old = "app.v1:run"
+    new = { target = "app.v2:run", about = "after the migration" }
+
+    [tool.equivalence.variants]            # known by name, not run by default
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from equivalence.errors import UsageError
+from equivalence.runs.implementation import Implementation
+
+FIELDS = ("tools", "questions", "cases", "upstream", "implementations", "variants")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the table says; paths are absolute, what it does not say is None."""
+
+    file: Path | None = None
+    implementations: dict[str, Implementation] = field(default_factory=dict)
+    variants: dict[str, Implementation] = field(default_factory=dict)
+    tools: str | None = None
+    questions: Path | None = None
+    cases: Path | None = None
+    upstream: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the table, the working folder where there is none."""
+        return self.file.parent if self.file else Path.cwd()
+
+    def find(self, name: str) -> Implementation:
+        """Return the implementation of that name, or a user's own "module:function".
+        Raises UsageError if there is none."""
+        known = {**self.implementations, **self.variants}
+        if name in known:
+            return known[name]
+        if ":" in name:
+            return Implementation(name, name, "your own")
+        names = f"known are {', '.join(known)}" if known else "no table lists any"
+        raise UsageError(
+            f"no implementation is named {name!r}; {names}; your own is written"
+            " module:function"
+        )
+
+
+def read_table(start: Path | None = None) -> Table:
+    """Return the table of the working folder, an empty one where there is none, and put
+    its folder on the module path. Raises UsageError if it cannot be read or a field is
+    not known."""
+    folder = (start or Path.cwd()).resolve()
+    for place in (folder, *folder.parents):
+        file = place / "pyproject.toml"
+        if not file.is_file():
+            continue
+        try:
+            data = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} is not TOML in UTF-8: {error}") from None
+        table = data.get("tool", {}).get("equivalence")
+        if table is not None:
+            _search(place)
+            return _table(file, table)
+    _search(folder)
+    return Table()
+
+
+def _search(folder: Path) -> None:
+    """Search the folder for modules, first of all, as `python -m` does."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _table(file: Path, data: Mapping[str, Any]) -> Table:
+    for name in data:
+        if name not in FIELDS:
+            raise UsageError(
+                f"{file}, tool.equivalence.{name}: not a field of the table; these are"
+                f" {', '.join(FIELDS)}"
+            )
+    texts = {name: data.get(name) for name in ("tools", "upstream")}
+    paths = {
+        name: file.parent / data[name] if name in data else None
+        for name in ("questions", "cases")
+    }
+    groups = {
+        group: {
+            name: _implementation(file, f"{group}.{name}", name, value)
+            for name, value in data.get(group, {}).items()
+        }
+        for group in ("implementations", "variants")
+    }
+    return Table(file, **groups, **texts, **paths)
+
+
+def _implementation(file: Path, place: str, name: str, value: Any) -> Implementation:
+    fields = {"target": value} if isinstance(value, str) else value
+    try:
+        return Implementation(name, **fields)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{file}, tool.equivalence.{place}: {error}") from None
