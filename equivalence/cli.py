@@ -117,9 +117,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_output(drift)
 
-    diff = add("diff", "compare recorded runs")
-    diff.add_argument("left", type=Path, metavar="A.jsonl")
-    diff.add_argument("right", type=Path, metavar="B.jsonl")
+    diff = add(
+        "diff", "compare recorded runs: what differs is shown, what is equal counted"
+    )
+    diff.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
+    diff.add_argument(
+        "--against",
+        nargs="+",
+        type=Path,
+        metavar="RUNS.jsonl",
+        help="the right side, where a side has several files",
+    )
+    diff.add_argument("--all", action="store_true", help="show equal runs too")
     add_output(diff, out=False)
 
     matrix = add("matrix", "every mechanism scenario in front of every implementation")

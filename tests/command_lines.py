@@ -10,6 +10,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
+TABLE = (ROOT / "pyproject.toml").read_text("utf-8")
+TABLE = TABLE[TABLE.index("[tool.equivalence]") :].replace(
+    '"scenarios/', f'"{ROOT.as_posix()}/scenarios/'
+)
+"""The project's own table, for another folder."""
+
+
 def environment(**more: str) -> dict[str, str]:
     dropped = ("LLM_", "PYTHONIOENCODING", "PYTHONUTF8")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}

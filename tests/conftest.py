@@ -10,7 +10,7 @@ from collections.abc import Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import pytest  # noqa: E402
-from command_lines import OWN  # noqa: E402
+from command_lines import OWN, TABLE  # noqa: E402
 
 from equivalence.gateway import Gateway  # noqa: E402
 from equivalence.runs.plan import CLOCK  # noqa: E402
@@ -59,16 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def own(folder: Path) -> Path:
-    """The folder, with implementations of one's own in it."""
+    """The folder, with the project's table and implementations of one's own in it."""
+    (folder / "pyproject.toml").write_text(TABLE, encoding="utf-8")
     (folder / "own.py").write_text(OWN, encoding="utf-8")
     return folder
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the property test begin first, its shares on any core; each other file stays
-    on one, because its tests share what they have played."""
-    items.sort(key=lambda item: item.path.stem != "test_property")
-    for item in items:
-        if item.path.stem != "test_property":
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))

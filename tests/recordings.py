@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from equivalence.runs.cassette_file import Recording, read_cassette
-from equivalence.runs.recording import record_all
+from wire import LADDER, STOCK
 
 from config import Settings, load_settings
-from equivalence.gateway import Gateway, OfflineModel, Upstream
+from equivalence.gateway import Gateway, Upstream
 from equivalence.gateway.upstreams import Reply, completion, dump
-from equivalence.judge.replay import (
-    Replayed,
-    replay,
-)
-from equivalence.runs.implementation import LADDER, load
-from equivalence.runs.session import Subject
+from equivalence.judge.replay import Replayed, replay
+from equivalence.runs.files import RunFile, read_runs
+from equivalence.runs.implementation import Implementation
+from equivalence.runs.plan import Plan
+from equivalence.runs.record import Run
+from equivalence.runs.session import gather
+from equivalence.runs.upstreams import upstreams
+from offline_model import OfflineModel
 from tools import TOOLS
 
 ROOT = Path(__file__).parent.parent
@@ -27,9 +28,10 @@ FOLLOW_UP = [
 ]
 
 
-def subject(name: str) -> Subject:
-    target = {each.name: each.target for each in LADDER}.get(name, name)
-    return Subject(name, load(target))
+def named(name: str) -> Implementation:
+    """The implementation of that name, or the one that "module:function" is."""
+    known = {each.name: each for each in (*LADDER, *STOCK)}
+    return known.get(name) or Implementation(name, name)
 
 
 class Counting:
@@ -102,8 +104,27 @@ class ByQuestion(OfflineModel):
 
 
 def settings_for(endpoint: Gateway, **more: Any) -> Settings:
-    fixed = {"base_url": endpoint.url(), "model": "m", "max_steps": 3, "_env_file": ""}
+    fixed = {"base_url": endpoint.url, "model": "m", "max_steps": 3, "_env_file": ""}
     return load_settings(**{**fixed, **more})
+
+
+def plan_for(
+    endpoint: Gateway,
+    names: list[str],
+    conversations: list[list[str]],
+    repeats: int = 1,
+    **more: Any,
+) -> Plan:
+    settings = settings_for(endpoint, **more)
+    ones = [named(name) for name in names]
+    return Plan(ones, conversations, settings, TOOLS, "tools:TOOLS", repeats)
+
+
+def gathered(path: Path, plan: Plan, *, again: bool = False) -> list[Run]:
+    """The runs of the plan, written to the file."""
+    new_upstream = upstreams(plan.settings, None, path.parent)
+    with RunFile(path) as out:
+        return list(gather(plan, new_upstream, out, again=again))
 
 
 def record(
@@ -112,14 +133,14 @@ def record(
     names: list[str],
     conversations: list[list[str]],
     **more: Any,
-) -> Recording:
-    """Record from the upstream over HTTP, and end its server."""
+) -> list[Run]:
+    """Record from the upstream over HTTP, and end its server; return what is read."""
     with Gateway(upstream, repair=False) as endpoint:
-        settings = settings_for(endpoint, **more)
-        subjects = [subject(name) for name in names]
-        list(record_all(path, subjects, conversations, settings, TOOLS))
-    return read_cassette(path)
+        gathered(path, plan_for(endpoint, names, conversations, **more))
+    return list(read_runs(path))
 
 
-def played(recording: Recording, source: str, name: str) -> list[Replayed]:
-    return list(replay(recording, source, subject(name), TOOLS))
+def played(runs: list[Run], source: str, name: str) -> list[Replayed]:
+    """The runs of the source, replayed by the implementation of that name."""
+    mine = [run for run in runs if run.implementation == source]
+    return list(replay(mine, named(name), TOOLS))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from functools import wraps
 
 import pytest
+from wire import LADDER
 
 from config import Settings
-from equivalence.gateway import Gateway, Script
+from equivalence.gateway import Exchange, Gateway, Script
 from equivalence.judge.compare import (
     CAUSES,
     RULES,
@@ -19,9 +19,8 @@ from equivalence.judge.compare import (
     compare,
     explain,
     judge,
-    pair,
 )
-from equivalence.runs.implementation import LADDER, load
+from equivalence.runs.implementation import Implementation, load
 from equivalence.runs.observe import Observed, observe
 from equivalence.runs.record import Run, Step
 from tools import TOOLS
@@ -62,8 +61,7 @@ def watch(gateway: Gateway, offline_settings: Settings):
             update={"max_steps": 3, **more.pop("settings", {})}
         )
         return observe(
-            name,
-            agent,
+            Implementation(name, agent=agent),
             question,
             settings,
             gateway,
@@ -102,9 +100,9 @@ def test_every_fault_is_planted_here():
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_planted_fault_is_named_with_its_cause_and_place(watch, fault):
     replies, model_call, path = PLANTED[fault]
-    history = [("user", "before"), ("assistant", "yes")] if fault == "forgetful" else ()
-    right = watch(STAGE3, replies, history=history).run
-    broken = watch(load(f"variants.faults:{fault}"), replies, history=history).run
+    after = watch(STAGE3, ["yes"], question="before") if fault == "forgetful" else None
+    right = watch(STAGE3, replies, after=after).run
+    broken = watch(load(f"variants.faults:{fault}"), replies, after=after).run
     found = compare(right, broken)
     assert found is not None
     assert (found.cause, found.model_call, found.path) == (
@@ -127,16 +125,16 @@ def test_a_planted_fault_is_named_with_its_cause_and_place(watch, fault):
 @pytest.mark.parametrize("fault", PLANTED)
 def test_bytes_differ_wherever_a_request_does(watch, fault):
     replies, _, _ = PLANTED[fault]
-    history = [("user", "before"), ("assistant", "yes")] if fault == "forgetful" else ()
+    after = watch(STAGE3, ["yes"], question="before") if fault == "forgetful" else None
     agents = (STAGE3, load(f"variants.faults:{fault}"))
-    right, broken = (watch(agent, replies, history=history) for agent in agents)
+    right, broken = (watch(agent, replies, after=after) for agent in agents)
     assert (bodies(right) == bodies(broken)) == (
-        FAULTS[fault] == "control" and len(right.exchanges) == len(broken.exchanges)
+        FAULTS[fault] == "control" and len(right.run.exchanges) == len(broken.run.exchanges)
     )
 
 
 def bodies(observed: Observed) -> list[bytes]:
-    return [exchange.body for exchange in observed.exchanges]
+    return [exchange.body for exchange in observed.run.exchanges]
 
 
 def test_a_tool_that_answers_differently_is_the_tools_fault(watch):
@@ -195,12 +193,9 @@ def talk(watch):
 
     def run(agent, first, second, *, name="agent", tools=TOOLS):
         one = watch(agent, first, name=name, question="one", tools=tools)
-        history, earlier = one.conversation, ["one"]
         if agent is not STAGE3:  # a fault begins with the second question
             one = watch(STAGE3, first, name=name, question="one", tools=tools)
-            history = one.conversation
-        more = {"history": history, "earlier": earlier, "tools": tools}
-        two = watch(agent, second, name=name, question="two", **more)
+        two = watch(agent, second, name=name, question="two", after=one, tools=tools)
         return one.run, two.run
 
     return run
@@ -227,13 +222,10 @@ def test_code_is_not_blamed_for_what_a_model_replied_to_an_earlier_question(talk
 
 def test_a_third_question_still_names_where_it_began(watch):
     def three(answer, name):
-        history, runs = [], []
+        seen, runs = None, []
         for number, question in enumerate(["one", "two", "three"]):
-            earlier = ["one", "two"][:number]
             reply = [answer] if number == 0 else DIRECT
-            asked = {"question": question, "history": history, "earlier": earlier}
-            seen = watch(STAGE3, reply, name=name, **asked)
-            history = seen.conversation
+            seen = watch(STAGE3, reply, name=name, question=question, after=seen)
             runs.append(seen.run)
         return runs
 
@@ -265,8 +257,8 @@ def test_a_difference_beside_the_messages_did_not_come_from_earlier(watch):
     def two(faults, name):
         first, second = (load(fault) if fault else STAGE3 for fault in faults)
         one = watch(first, BOTH_CITIES, name=name, question="one")
-        asked = {"question": "two", "history": one.conversation, "earlier": ["one"]}
-        return one.run, watch(second, DIRECT, name=name, **asked).run
+        two = watch(second, DIRECT, name=name, question="two", after=one)
+        return one.run, two.run
 
     faults = [f"variants.faults:{f}" for f in ("reversed_execution", "one_key_more")]
     first, second = judged(two([None, None], "a"), two(faults, "b"))
@@ -286,7 +278,7 @@ def test_an_earlier_question_that_the_endpoint_failed_leaves_it_open(talk):
 def test_no_cause_is_named_between_equal_runs(watch):
     callers = [each for each in LADDER if each.protocol == "tool_calls"]
     for replies in (BOTH_CITIES, UNKNOWN_TOOL, ENDLESS, DIRECT):
-        runs = [watch(load(each.target), replies).run for each in callers]
+        runs = [watch(each.load(), replies).run for each in callers]
         for run in runs[1:]:
             verdict = judge(runs[0], run)
             assert verdict.verdict == "equivalent", verdict
@@ -307,11 +299,11 @@ def test_an_endpoint_that_fails_for_one_is_inconclusive_not_different(watch):
     assert verdict.divergence.cause == "reply"
 
 
-def test_a_failed_attempt_that_was_repeated_is_looked_past(watch):
+def test_a_failed_attempt_that_was_repeated_is_ignored(watch):
     once = {"settings": {"retries": 1}}
     a = watch(STAGE3, DIRECT, **once)
     b = watch(STAGE3, [{"status": 500}, "done"], **once)
-    assert (len(a.exchanges), len(b.exchanges)) == (1, 2)
+    assert (len(a.run.exchanges), len(b.run.exchanges)) == (1, 2)
     assert judge(a.run, b.run).verdict == "equivalent"
 
 
@@ -325,7 +317,7 @@ def test_an_agent_with_tools_of_its_own_is_judged_by_the_wire_alone(watch):
     assert judge(watch(STAGE3, BOTH_CITIES).run, run).verdict == "equivalent"
 
 
-# ------------------------------------------------------- what is looked past, and not
+# ------------------------------------------------------- what is ignored, and not
 
 
 def recorded(arguments="{}", identifier="a", **message) -> Run:
@@ -341,15 +333,14 @@ def recorded(arguments="{}", identifier="a", **message) -> Run:
     requests = [question, [*question, asked, result]]
     replies = [asked, {"role": "assistant", "content": "done"}]
     exchanges = [
-        {
-            "request": {"model": "m", "messages": request},
-            "reply": {"choices": [{"message": reply, "finish_reason": "stop"}]},
-            "status": 200,
-            "repairs": [],
-            "ms": 1.0,
-            "attempt": 0,
-        }
-        for request, reply in zip(requests, replies, strict=True)
+        Exchange(
+            {"model": "m", "messages": request},
+            {"choices": [{"message": reply, "finish_reason": "stop"}]},
+            200,
+            began=2.0 * number,
+            ms=1.0,
+        )
+        for number, (request, reply) in enumerate(zip(requests, replies, strict=True))
     ]
     step = Step(1, "get_weather", {}, arguments, "晴", True, 0)
     return Run(
@@ -396,14 +387,14 @@ def test_ids_are_matched_not_compared():
         compare(recorded(identifier="call_1"), recorded(identifier="toolu_9")) is None
     )
     lost = recorded(identifier="a")
-    lost.exchanges[1]["request"]["messages"][2]["tool_call_id"] = "b"
+    lost.exchanges[1].request["messages"][2]["tool_call_id"] = "b"
     found = compare(recorded(), lost)
     assert (found.cause, found.path) == ("request", "$.messages[2].tool_call_id")
 
 
-def test_the_envelope_of_a_reply_is_looked_past():
+def test_the_envelope_of_a_reply_is_ignored():
     other = recorded()
-    other.exchanges[0]["reply"] |= {
+    other.exchanges[0].reply |= {
         "id": "z",
         "created": 9,
         "usage": {"total_tokens": 5},
@@ -412,15 +403,15 @@ def test_the_envelope_of_a_reply_is_looked_past():
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_reasoning_beside_a_reply_is_looked_past(field):
+def test_reasoning_beside_a_reply_is_ignored(field):
     other = recorded()
-    other.exchanges[1]["reply"]["choices"][0]["message"][field] = "hm"
+    other.exchanges[1].reply["choices"][0]["message"][field] = "hm"
     assert compare(recorded(), other) is None
 
 
 def test_the_finish_reason_counts():
     other = recorded()
-    other.exchanges[1]["reply"]["choices"][0]["finish_reason"] = "length"
+    other.exchanges[1].reply["choices"][0]["finish_reason"] = "length"
     assert compare(recorded(), other).path == "$.finish_reason"
 
 
@@ -429,24 +420,3 @@ def test_comparing_changes_no_record():
     before = copy.deepcopy((left, right))
     compare(left, right)
     assert (left, right) == before
-
-
-def test_runs_of_two_files_are_paired_by_question_history_and_repeat():
-    a = [
-        Run("stage1", "q"),
-        Run("stage1", "q", repeat=1),
-        Run("stage1", "q", history=["p"]),
-    ]
-    b = [replace(run) for run in reversed(a)]
-    pairs, alone = pair(a, b)
-    assert not alone
-    assert [(x.repeat, x.history) for x, _ in pairs] == [
-        (y.repeat, y.history) for _, y in pairs
-    ]
-    assert len(pairs) == 3
-
-
-def test_files_without_a_common_implementation_are_paired_each_with_each():
-    pairs, alone = pair([Run("old", "q"), Run("old", "only here")], [Run("new", "q")])
-    assert [(x.implementation, y.implementation) for x, y in pairs] == [("old", "new")]
-    assert [run.question for run in alone] == ["only here"]

@@ -1,33 +1,141 @@
-"""diff: recorded runs of two files, compared."""
+"""diff: recorded runs of two sides, compared. Runs that are equal draw nothing."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from equivalence.errors import UsageError
-from equivalence.judge.compare import Judge, pair
+from equivalence.judge.compare import Judge, Verdict, counted
 from equivalence.judge.exit_codes import exit_code
-from equivalence.runs.files import read_runs
-from equivalence.show.report import Report
+from equivalence.runs.files import Place, RunIndex
+from equivalence.runs.record import Asked, Run
 from equivalence.table import Table
 
 
 def diff_command(arguments: argparse.Namespace, table: Table) -> int:
-    """Compare the runs of two files, question by question; return the exit code."""
-    paths = (arguments.left, arguments.right)
-    pairs, alone = pair(*(list(read_runs(path)) for path in paths))
+    """Compare the runs of two sides, question by question; return the exit code."""
+    lefts, rights = _sides(arguments)
+    left, right = RunIndex(lefts), RunIndex(rights)
+    pairs, alone = paired(left, right)
     if not pairs:
-        raise UsageError("the two files have no question in common")
-    judge = Judge()
-    with Report(as_json=arguments.json) as report:
-        for couple in pairs:
-            left, right = (
-                replace(run, implementation=f"{run.implementation} in {path.name}")
-                for run, path in zip(couple, paths, strict=True)
-            )
-            report.add([left, right], [judge(left, right)])
-    for question in dict.fromkeys(run.question for run in alone):
-        print(f"in one file only: {question}", file=sys.stderr)
-    return exit_code(report.verdicts, failed=bool(alone))
+        raise UsageError("the two sides have no question in common")
+    names = _names(lefts, rights)
+    judge, counts = Judge(), Counter[str]()
+    document = JsonDocument() if arguments.json else None
+    for asked in pairs:
+        couple = [
+            _labelled(side.read(one), side.places[one], names[at])
+            for at, (side, one) in enumerate(zip((left, right), asked, strict=True))
+        ]
+        verdict = judge(*couple)
+        counts[verdict.verdict] += 1
+        if document:
+            places = left.places[asked[0]], right.places[asked[1]]
+            document.add(verdict, places)
+        if arguments.all or verdict.verdict != "equivalent":
+            _draw(couple, verdict, sys.stderr if document else sys.stdout)
+    if document:
+        document.end()
+    words = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    print(
+        f"{counted(len(pairs), 'comparison')}: {words}",
+        file=sys.stderr if document else sys.stdout,
+    )
+    for question in dict.fromkeys(asked.question for asked in alone):
+        print(f"on one side only: {question}", file=sys.stderr)
+    found = [Verdict("", "", "", name) for name in counts]
+    return exit_code(found, failed=bool(alone))
+
+
+def _sides(arguments: argparse.Namespace) -> tuple[list[Path], list[Path]]:
+    """The files of either side."""
+    if arguments.against:
+        return arguments.files, arguments.against
+    if len(arguments.files) != 2:
+        raise UsageError(
+            "name two files, or the left ones and --against the right ones"
+        )
+    return arguments.files[:1], arguments.files[1:]
+
+
+def paired(
+    left: RunIndex, right: RunIndex
+) -> tuple[list[tuple[Asked, Asked]], list[Asked]]:
+    """Pair the runs of the same question, history and repeat: those of the same
+    implementation where both sides know it, else each with each. Return the pairs and
+    the runs without a partner."""
+    shared = _implementations(left) & _implementations(right)
+    by_question: dict[tuple[Any, ...], list[Asked]] = {}
+    for asked in right.places:
+        by_question.setdefault(_question(asked), []).append(asked)
+    pairs = [
+        (asked, other)
+        for asked in left.places
+        for other in by_question.get(_question(asked), ())
+        if not shared or asked.implementation == other.implementation
+    ]
+    partnered = {asked for couple in pairs for asked in couple}
+    alone = [a for side in (left, right) for a in side.places if a not in partnered]
+    return pairs, alone
+
+
+def _implementations(side: RunIndex) -> set[str]:
+    return {asked.implementation for asked in side.places}
+
+
+def _question(asked: Asked) -> tuple[Any, ...]:
+    return asked.question, asked.history, asked.repeat
+
+
+def _names(lefts: Sequence[Path], rights: Sequence[Path]) -> list[dict[Path, str]]:
+    """How each file is called beside a run of it: by its name, whole where two have the
+    same."""
+    everyone = list(dict.fromkeys([*lefts, *rights]))
+    alike = len({path.name for path in everyone}) < len(everyone)
+    return [
+        {path: str(path) if alike else path.name for path in side}
+        for side in (lefts, rights)
+    ]
+
+
+def _labelled(run: Run, place: Place, names: dict[Path, str]) -> Run:
+    return replace(run, implementation=f"{run.implementation} in {names[place.path]}")
+
+
+def _draw(runs: Sequence[Run], verdict: Verdict, file: Any) -> None:
+    from equivalence.show import terminal
+
+    out = terminal.console(file)
+    terminal.side_by_side(out, runs)
+    terminal.notes(out, runs)
+    terminal.verdicts(out, [verdict])
+
+
+class JsonDocument:
+    """The verdicts as one JSON document, written as they come; each says where its two
+    runs stand."""
+
+    def __init__(self) -> None:
+        print('{"verdicts": [', end="")
+        self._between = ""
+
+    def add(self, verdict: Verdict, places: tuple[Place, Place]) -> None:
+        """Write one verdict."""
+        where = {
+            f"{side}_run": {"file": str(place.path), "line": place.number}
+            for side, place in zip(("left", "right"), places, strict=True)
+        }
+        text = json.dumps({**verdict.to_json(), **where}, ensure_ascii=False)
+        print(self._between + text, end="")
+        self._between = ",\n"
+
+    def end(self) -> None:
+        """Write the end of the document."""
+        print("]}")

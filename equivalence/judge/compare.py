@@ -181,28 +181,6 @@ def among_each_other(runs: Iterable[Run]) -> list[Verdict]:
     return [judge(first, run) for first, *others in ordered for run in others]
 
 
-def pair(
-    lefts: Sequence[Run], rights: Sequence[Run]
-) -> tuple[list[tuple[Run, Run]], list[Run]]:
-    """Pair runs of the same question, history and repeat: those of the same
-    implementation where both sides know it, else each with each. Return the pairs and
-    the runs without a partner. Of runs recorded twice the later one counts."""
-    named = [{run.asked: run for run in runs} for runs in (lefts, rights)]
-    shared = {a.implementation for a in named[0]} & {a.implementation for a in named[1]}
-    by_question: dict[tuple[str, ...], list[Run]] = {}
-    for run in named[1].values():
-        by_question.setdefault(_asked(run), []).append(run)
-    pairs = [
-        (left, right)
-        for left in named[0].values()
-        for right in by_question.get(_asked(left), ())
-        if not shared or left.implementation == right.implementation
-    ]
-    partnered = {id(run) for couple in pairs for run in couple}
-    everyone = [*named[0].values(), *named[1].values()]
-    return pairs, [run for run in everyone if id(run) not in partnered]
-
-
 def _asked(run: Run) -> tuple[str, ...]:
     return (*run.history, run.question, str(run.repeat))
 

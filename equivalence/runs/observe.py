@@ -76,7 +76,7 @@ class ToolLog:
             except BaseException as error:
                 if _is_control_flow(error):
                     raise
-                execution.raised = _words(error)
+                execution.raised = f"{type(error).__name__}: {_words(error)}"
                 self._ended(execution)
                 raise
             finally:

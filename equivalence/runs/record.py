@@ -44,8 +44,9 @@ class Step:
     """Whether another execution of the run overlapped this one, or one of the same turn
     ran on another thread or asyncio task: then the order means nothing."""
     returned: str | None = None
-    """What the tool gave back, where the model read something else; None where it is
-    the same, or has no text that would be the same in another process."""
+    """What the tool gave back, or the exception it raised, where the model read
+    something else; None where it is the same, or has no text that would be the same in
+    another process."""
     ungrounded: list[dict[str, Any]] = field(default_factory=list)
     """The numbers of the arguments that nobody had said before, as grounding finds
     them."""

@@ -48,14 +48,15 @@ class Execution:
     """What the tool gave back: a text, or the JSON of a plain value; None for anything
     else, of which nothing is the same in another process."""
     raised: str | None = None
-    """The words of the exception, where it raised one."""
+    """The exception, where it raised one: "ValueError: no such city"."""
     ok: bool = False
 
     def wrote(self, content: str) -> bool:
         """Whether the content of a tool message is what came of this execution: whole,
         or as long as it goes where it was cut."""
         if self.raised is not None:
-            return bool(self.raised) and self.raised in content
+            kind, _, words = self.raised.partition(": ")
+            return (words or kind) in content
         text = self.returned
         return text is not None and (
             text == content or (len(text) > 200 and text[:200] == content[:200])
@@ -146,10 +147,11 @@ def _step(
         step.ok = execution.ok
         step.order = order[id(execution)]
         step.concurrent = id(execution) in beside
-        if step.result is None:
-            step.result = execution.returned
-        elif execution.returned != step.result:
-            step.returned = execution.returned
+        returned = execution.returned if execution.raised is None else execution.raised
+        if step.result is None and execution.raised is None:
+            step.result = returned
+        elif returned != step.result:
+            step.returned = returned
     return step
 
 
