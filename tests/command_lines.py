@@ -48,15 +48,17 @@ def in_order(text: str, *parts: str) -> bool:
 
 
 RUN_KEYS = {
-    *("schema", "implementation", "question", "repeat", "settings", "versions"),
-    *("status", "answer", "steps", "exchanges", "error", "warnings"),
+    *("schema", "implementation", "question", "repeat", "history", "protocol"),
+    *("settings", "tools", "versions", "recorded", "note", "status", "answer"),
+    *("error", "warnings", "unread", "steps", "exchanges"),
 }
 
 
 VERDICT_KEYS = {
-    *("left", "right", "question", "verdict", "cause", "model_call", "path"),
-    *("left_value", "right_value"),
+    *("left", "right", "question", "history", "repeat"),
+    *("verdict", "cause", "model_call", "path", "began"),
 }
+"""Those that every verdict has; a value that is absent has no key."""
 
 
 ONE = ["--implementation", "stage3"]

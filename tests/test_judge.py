@@ -129,7 +129,8 @@ def test_bytes_differ_wherever_a_request_does(watch, fault):
     agents = (STAGE3, load(f"variants.faults:{fault}"))
     right, broken = (watch(agent, replies, after=after) for agent in agents)
     assert (bodies(right) == bodies(broken)) == (
-        FAULTS[fault] == "control" and len(right.run.exchanges) == len(broken.run.exchanges)
+        FAULTS[fault] == "control"
+        and len(right.run.exchanges) == len(broken.run.exchanges)
     )
 
 

@@ -1,214 +1,388 @@
-"""Recording: interrupted, continued, refused; its command line."""
+"""A plan that is interrupted, continued, refused; what follows a failed run."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from equivalence.runs.cassette_file import read_cassette
-from equivalence.runs.recording import EndpointFailed, record_all
+from command_lines import environment
 from recordings import (
-    FOLLOW_UP,
-    PUBLISHED,
     ROOT,
     ByQuestion,
     Counting,
+    gathered,
+    plan_for,
     played,
     record,
-    settings_for,
-    subject,
 )
 
 from equivalence.cli import main
+from equivalence.errors import UsageError
 from equivalence.gateway import Gateway
 from equivalence.gateway.upstreams import Reply
-from equivalence.runs.implementation import load
-from equivalence.runs.session import Subject
-from tools import TOOLS
+from equivalence.runs.files import read_runs
+from equivalence.runs.implementation import Implementation
+from equivalence.runs.plan import CLOCK, Plan, read_questions
+from equivalence.runs.session import EndpointFailed
+from equivalence.settings import Settings
+
+DOWN = [Reply(503, b'{"error": {"message": "down"}}')]
+
+# -------------------------------------------------------------------------- the plan
+
+
+def one(name: str) -> Implementation:
+    return Implementation(name, agent=lambda *_, **__: [])
+
+
+def asked(*conversations: list[str], names: str = "ab", repeats: int = 1) -> list[Any]:
+    settings = Settings(_env_file=None)
+    plan = Plan([one(n) for n in names], conversations, settings, repeats=repeats)
+    return [asked for _, _, asked in plan.runs()]
+
+
+def test_another_implementation_goes_first_in_each_conversation() -> None:
+    order = [(a.implementation, a.question) for a in asked(["p"], ["q"], ["r"])]
+    assert order == [
+        *(("a", "p"), ("b", "p")),
+        *(("b", "q"), ("a", "q")),
+        *(("a", "r"), ("b", "r")),
+    ]
+
+
+def test_a_question_is_known_by_what_was_asked_before_it() -> None:
+    """Two conversations that end in the same follow-up are two; a question that stands
+    twice after the same history is asked once."""
+    plan = asked(["one", "and now"], ["two", "and now"], ["one", "but"], names="a")
+    assert [(a.history, a.question) for a in plan] == [
+        ((), "one"),
+        (("one",), "and now"),
+        ((), "two"),
+        (("two",), "and now"),
+        (("one",), "but"),
+    ]
+    assert len({*plan}) == len(plan)
+
+
+def test_the_same_implementation_twice_has_two_names() -> None:
+    assert [a.implementation for a in asked(["q"], names="aba")] == ["a", "b", "a (2)"]
+
+
+def test_the_clock_is_fixed_unless_the_settings_fix_it() -> None:
+    assert Plan([], [], Settings(_env_file=None)).settings.clock == CLOCK
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "holds no question"),
+        ("# only a comment\n", "holds no question"),
+        ('["a", 5]', "line 1: a question must be a text"),
+        ('fine\n["a"', "line 2: "),
+        ("[]", "line 1: a question must be a text"),
+    ],
+)
+def test_a_file_that_holds_no_questions(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError, match=words):
+        read_questions(path)
+
 
 # ------------------------------------------------------------------------ continuing
 
 
-def test_kill_9_then_continue(tmp_path: Path) -> None:
-    """A recording process is killed; the same command goes on, and no reply that was
-    recorded is asked for a second time."""
-
-    class Slow(ByQuestion):
-        async def answer(self, request: Any, authorization: Any) -> Reply:
-            time.sleep(0.15)
-            return await super().answer(request, authorization)
-
-    counting = Counting(Slow())
-    path = tmp_path / "killed.jsonl"
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text('["two cities", "and now"]\n"for ever"\n', "utf-8")
-    with Gateway(counting, repair=False) as endpoint:
-        command = [
-            *(sys.executable, "-m", "equivalence", "record", "--out", str(path)),
-            *("--base-url", endpoint.url(), "--model", "m", "--max-steps", "3"),
-            *("--questions", str(questions)),
-            *("--implementation", "stage3", "--implementation", "stage4"),
-        ]
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            wait_for(lambda: path.exists() and path.read_text("utf-8").count("end") > 2)
-            wait_for(
-                lambda: path.read_bytes().rstrip().split(b"\n")[-1].find(b"call") > 0
-            )
-        finally:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-        kept = path.read_bytes().rpartition(b"\n")[0]
-        finished = len(read_cassette(path).runs)
-        calls = kept.count(b'"call": ') - kept.count(b'"call": "')
-        assert 0 < finished < 6
-        before = counting.asked
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-        assert done.returncode == 0, done.stderr.decode()
-    recording = read_cassette(path)
-    assert path.read_bytes().startswith(kept)
-    assert len(recording.runs) == 6
-    assert before - calls <= 1, "at most the reply under way was lost"
-    total = sum(len(r.exchanges) for r in recording.runs.values())
-    assert counting.asked - before == total - calls
-    for name in ("stage3", "stage4"):
-        assert all(each.faithful for each in played(recording, name, name))
-
-
-def wait_for(condition: Any, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
-
-
-def test_another_temperature_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("lines", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("torn", [0, 1, 200])
+def test_what_is_recorded_is_not_asked_again(
+    tmp_path: Path, lines: int, torn: int
 ) -> None:
-    command = ["record", "介绍一下你自己", "--implementation", "stage3", "--out"]
-    command.append(str(tmp_path / "t-0.5"))
-    assert main([*command, "--temperature", "0.5"]) == 0
+    """A file that holds so many runs, and a piece of the next, goes on to the same."""
+    conversations = [["two cities", "and now"], ["for ever"], ["as text"]]
+    counting = Counting(ByQuestion())
+    with Gateway(counting, repair=False) as endpoint:
+        plan = plan_for(endpoint, ["stage3"], conversations)
+        whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+        runs = gathered(whole, plan)
+        split = whole.read_bytes().splitlines(keepends=True)
+        kept = b"".join(split[:lines])
+        cut.write_bytes(kept + b"".join(split[lines : lines + 1])[:torn])
+        before = counting.asked
+        again = gathered(cut, plan)
+        missing = sum(len(run.exchanges) for run in runs[lines:])
+        assert counting.asked - before == missing
+    assert cut.read_bytes().startswith(kept)
+    assert [r.answer for r in again] == [r.answer for r in runs]
+    assert [r.asked for r in read_runs(cut)] == [r.asked for r in runs]
+    assert all(each.faithful for each in played(list(read_runs(cut)), *["stage3"] * 2))
+
+
+def test_again_asks_anew(tmp_path: Path) -> None:
+    counting = Counting(ByQuestion())
+    path = tmp_path / "a.jsonl"
+    with Gateway(counting, repair=False) as endpoint:
+        plan = plan_for(endpoint, ["stage3"], [["and now"]])
+        for expected, again in ((1, False), (1, False), (2, True)):
+            gathered(path, plan, again=again)
+            assert counting.asked == expected
+    assert len(list(read_runs(path))) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--temperature", "0.7"], "temperature 0, now it is 0.7"),
+        (["--max-steps", "4"], "max_steps 10, now it is 4"),
+        (["--tools", "own:TOOLS"], 'tools "tools:TOOLS", now it is "own:TOOLS"'),
+        (["--raw"], "repair true, now it is false"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_other_conditions_are_refused(
+    own: Path, capsys: pytest.CaptureFixture[str], option: list[str], words: str
+) -> None:
+    command = [
+        "run",
+        "介绍一下你自己",
+        "--implementation",
+        "stage3",
+        "--out",
+        "a.jsonl",
+    ]
+    assert main(command) == 0
+    data = (own / "a.jsonl").read_bytes()
     capsys.readouterr()
-    assert main([*command, "--temperature", "0.7"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "t-0.5.jsonl was recorded with temperature 0.5, not 0.7" in error
+    assert main([*command, *option]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "a.jsonl holds runs with" in error
+    assert words in error.replace("0.0", "0")
+    assert (own / "a.jsonl").read_bytes() == data
+    assert main([*command, *option, "--again"]) == 0
 
 
-def test_an_endpoint_that_fails_ends_the_recording(tmp_path: Path) -> None:
-    path = tmp_path / "e.jsonl"
-    down = [Reply(503, b'{"error": {"message": "down"}}')]
-    flaky = ByQuestion(**{"and now": down})
-    conversations = [[q] for q in ("two cities", "and now")]
-    with Gateway(flaky, repair=False) as endpoint:
-        settings = settings_for(endpoint, retries=0)
-        arguments = [subject("stage3")], conversations, settings, TOOLS
-        recording = record_all(path, *arguments, repeats=9)
-        assert len(list(recording)) == 18  # now and then is no reason to end
-        flaky.replies["two cities"] = down
-        with pytest.raises(EndpointFailed, match="3 runs in a row"):
-            list(record_all(tmp_path / "g.jsonl", *arguments, repeats=9))
-        flaky.replies |= ByQuestion.REPLIES
-        again = list(record_all(path, *arguments, repeats=9))
-    assert {run.status for run in again} == {"completed"}
+def test_other_versions_are_refused(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "run",
+        "介绍一下你自己",
+        "--implementation",
+        "stage3",
+        "--out",
+        "a.jsonl",
+    ]
+    assert main(command) == 0
+    record = json.loads((own / "a.jsonl").read_text("utf-8"))
+    record["versions"]["openai"] = "1.0.0"
+    (own / "a.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
+    assert main(command) == 2
+    assert 'versions.openai "1.0.0", now it is' in capsys.readouterr().err
 
 
-def test_what_follows_a_failed_question_is_recorded_again(tmp_path: Path) -> None:
-    path = tmp_path / "again.jsonl"
-    flaky = ByQuestion(
-        **{"two cities": [Reply(503, b'{"error": {"message": "down"}}')]}
-    )
-    arguments = [subject("stage3")], [["two cities", "and now"]]
-    with Gateway(flaky, repair=False) as endpoint:
-        settings = settings_for(endpoint, retries=0)
-        first = list(record_all(path, *arguments, settings, TOOLS))
-        assert [run.status for run in first] == ["model_error", "completed"]
-        flaky.replies |= ByQuestion.REPLIES
-        second = list(record_all(path, *arguments, settings, TOOLS))
-        assert [run.status for run in second] == ["completed"] * 2
-        size = path.stat().st_size
-        list(record_all(path, *arguments, settings, TOOLS))
-        assert path.stat().st_size == size, "all is there"
-    runs = played(read_cassette(path), "stage3", "stage3")
-    assert [each.faithful for each in runs] == [True, True]
-
-
-def test_other_code_does_not_go_on_with_a_recording(tmp_path: Path) -> None:
+def test_a_conversation_is_not_continued_with_other_code(tmp_path: Path) -> None:
     path = tmp_path / "code.jsonl"
     with Gateway(ByQuestion(), repair=False) as endpoint:
-        settings = settings_for(endpoint)
-        questions = [["two cities"]]
-        list(record_all(path, [subject("stage3")], questions, settings, TOOLS))
+        gathered(path, plan_for(endpoint, ["stage3"], [["two cities"]]))
         before = path.read_bytes()
-        faulty = load("variants.faults:swapped_results")
-        with pytest.raises(ValueError, match=r"other code: .* \$\.messages\[3\]"):
-            list(
-                record_all(
-                    path, [Subject("stage3", faulty)], questions, settings, TOOLS
-                )
-            )
+        plan = plan_for(endpoint, ["stage3"], [["two cities", "and now"]])
+        faulty = Implementation("stage3", "variants.faults:swapped_results")
+        object.__setattr__(plan, "implementations", [faulty])
+        with pytest.raises(UsageError, match="recorded with other code"):
+            gathered(path, plan)
         assert path.read_bytes() == before
 
 
-# ----------------------------------------------------------------------- command line
+# ------------------------------------------------------------------ a failing endpoint
 
 
-def test_record_and_replay_at_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_three_failures_in_a_row_end_it(tmp_path: Path) -> None:
+    path = tmp_path / "e.jsonl"
+    flaky = ByQuestion(**{"and now": DOWN})
+    with Gateway(flaky, repair=False) as endpoint:
+        plan = plan_for(
+            endpoint, ["stage3"], [["two cities"], ["and now"]], repeats=9, retries=0
+        )
+        assert len(gathered(path, plan)) == 18  # now and then is no reason to end
+        flaky.replies["two cities"] = DOWN
+        with pytest.raises(EndpointFailed, match="3 runs in a row"):
+            gathered(tmp_path / "g.jsonl", plan)
+        assert len(list(read_runs(tmp_path / "g.jsonl"))) == 3
+        flaky.replies |= ByQuestion.REPLIES
+        again = gathered(path, plan)
+    assert {run.status for run in again} == {"completed"}
+
+
+@pytest.mark.parametrize("command", ["run", "record", "drift"])
+def test_a_command_gives_up_with_what_it_has(
+    own: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
 ) -> None:
-    cassette = str(tmp_path / "demo")
-    names = ["--implementation", "stage3", "--implementation", "stage4"]
-    assert main(["record", PUBLISHED, *FOLLOW_UP[:1], *names, "--out", cassette]) == 0
-    capsys.readouterr()
-    assert main(["replay", cassette, "--cross", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert len(document["runs"]) == 2 * 2 * 2
-    assert {v["verdict"] for v in document["verdicts"]} == {"equivalent"}
-    assert {(c["equal"], c["total"]) for c in document["cross"]} == {(2, 2)}
-    fault = "variants.faults:lost_result"
-    assert main(["replay", cassette, PUBLISHED, "--implementation", fault]) == 1
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "cause: request, model call 2, $.messages[3]" in shown
-    assert main(["replay", cassette, "never asked"]) == 2
+    monkeypatch.setenv("LLM_RETRIES", "0")
+    counting = Counting(ByQuestion(hello=DOWN))
+    with Gateway(counting, repair=False) as endpoint:
+        place = ["--base-url", endpoint.url, "--model", "m", "--out", "a.jsonl"]
+        many = ["--implementation", "stage3", "--implementation", "stage4"]
+        code = main([command, "hello", *place, *many, "--repeats", "20"])
+    assert code == 3
+    assert counting.asked == 3
+    assert "given up: the endpoint failed 3 runs" in capsys.readouterr().err
+    assert len(list(read_runs(own / "a.jsonl"))) == 3
 
 
-def test_replay_names_other_versions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_follows_a_failed_question_is_asked_again(tmp_path: Path) -> None:
+    path = tmp_path / "again.jsonl"
+    flaky = ByQuestion(**{"two cities": DOWN})
+    with Gateway(flaky, repair=False) as endpoint:
+        plan = plan_for(endpoint, ["stage3"], [["two cities", "and now"]], retries=0)
+        first = gathered(path, plan)
+        assert [run.status for run in first] == ["model_error", "completed"]
+        flaky.replies |= ByQuestion.REPLIES
+        second = gathered(path, plan)
+        assert [run.status for run in second] == ["completed"] * 2
+        size = path.stat().st_size
+        gathered(path, plan)
+        assert path.stat().st_size == size, "all is there"
+    latest = list({run.asked: run for run in read_runs(path)}.values())
+    assert [each.faithful for each in played(latest, "stage3", "stage3")] == [True] * 2
+
+
+# ---------------------------------------------------------------------- kill -9, often
+
+
+class Slow(ByQuestion):
+    """A model that takes its time, so that a kill falls between."""
+
+    async def answer(self, request: Any, authorization: Any) -> Reply:
+        time.sleep(0.01)
+        return await super().answer(request, authorization)
+
+
+CASES = """
+- id: one
+  kind: none
+  language: en
+  questions: [{ask: and now}]
+- id: two
+  kind: none
+  language: en
+  questions: [{ask: for ever}]
+- id: three
+  kind: none
+  language: en
+  questions: [{ask: two cities}, {ask: and now}]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["run", "record", "score"])
+def test_fifty_kills_lose_no_finished_run_and_ask_none_twice(
+    tmp_path: Path, command: str
 ) -> None:
-    path = tmp_path / "v.jsonl"
-    record(path, ByQuestion(), ["stage3"], [["and now"]])
-    header, rest = path.read_text("utf-8").split("\n", 1)
-    old = json.loads(header)
-    old["versions"]["openai"] = "1.0.0"
-    path.write_text(json.dumps(old) + "\n" + rest, "utf-8")
-    assert main(["replay", str(path)]) == 0
-    assert "Recorded with openai 1.0.0, here it is" in capsys.readouterr().out
+    """About fifty kills in all, at random moments, each followed by the same command."""
+    chance = random.Random(command)
+    path, questions = tmp_path / "killed.jsonl", tmp_path / "q.jsonl"
+    cases = tmp_path / "cases.yaml"
+    cases.write_text(CASES, "utf-8")
+    questions.write_text('["two cities", "and now"]\n"for ever"\n"as text"\n', "utf-8")
+    what = ["--cases", str(cases)]
+    if command != "score":
+        what = ["--questions", str(questions), "--repeats", "6"]
+    counting = Counting(Slow())
+    with Gateway(counting, repair=False) as endpoint:
+        line = [
+            *(sys.executable, "-m", "equivalence", command, "--out", str(path), *what),
+            *("--base-url", endpoint.url, "--model", "m", "--max-steps", "3"),
+            *("--implementation", "stage4", "--implementation", "stage5"),
+        ]
+        finished: Counter[Any] = Counter()
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        for _ in range(17):
+            process = subprocess.Popen(line, cwd=ROOT, env=environment(), **quiet)
+            try:
+                process.wait(chance.uniform(0.3, 1.8))
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+            runs = list(read_runs(path)) if path.exists() else []
+            now = Counter(run.asked for run in runs)
+            assert all(now[asked] == 1 for asked in now), "a finished run asked twice"
+            assert finished <= now, "a finished run was lost"
+            finished = now
+        done = subprocess.run(
+            line, cwd=ROOT, env=environment(), capture_output=True, check=False
+        )
+        assert done.returncode in (0, 1, 3), done.stderr.decode()
+        asked_before = counting.asked
+        subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True)
+        assert counting.asked == asked_before, "all was there"
+    runs = list(read_runs(path))
+    assert len(runs) == len({run.asked for run in runs})
 
 
-def test_recorded_tools_are_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mine = ["--tools", "equivalence.matrix.tools:MINE"]
-    path = str(tmp_path / "tools.jsonl")
-    tools = ["--tools", "tests.test_recording:FEWER"]
-    one = ["record", "介绍一下你自己", "--implementation", "stage3", "--out", path]
-    assert main([*one, *mine]) == 2
-    assert main([*one, *tools]) == 0
-    assert main(["replay", path]) == 2
-    assert (
-        "was recorded with --tools tests.test_recording:FEWER"
-        in capsys.readouterr().err
-    )
-    assert main(["replay", path, *tools]) == 0
+def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "stopped.jsonl"
+    with Gateway(Slow(), repair=False) as endpoint:
+        line = [
+            *(
+                sys.executable,
+                "-m",
+                "equivalence",
+                "run",
+                "and now",
+                "--out",
+                str(path),
+            ),
+            *("--base-url", endpoint.url, "--model", "m", "--repeats", "5000"),
+            *("--implementation", "stage4"),
+        ]
+        process = subprocess.Popen(
+            line,
+            cwd=ROOT,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        end = time.monotonic() + 60
+        while not (path.exists() and path.stat().st_size > 5000):
+            assert time.monotonic() < end, "nothing was recorded"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"interrupted; what was recorded is kept in {path}" in errors.decode()
+    assert len(list(read_runs(path))) >= 2
 
 
-FEWER = TOOLS[:2]
+def test_recording_is_refused_while_another_writes(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    record(path, ByQuestion(), ["stage4"], [["and now"]])
+    data = path.read_bytes()
+    from equivalence.runs.files import RunFile
+
+    with RunFile(path):
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "equivalence", "record", "hi"),
+                *("--implementation", "stage4", "--out", str(path)),
+            ],
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "being written by another process" in done.stderr
+    assert path.read_bytes() == data

@@ -81,7 +81,9 @@ def send(
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     sent = {"content-type": "application/json"}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request(method, address.path + path, data, {k: v for k, v in sent.items() if v})
+    connection.request(
+        method, address.path + path, data, {k: v for k, v in sent.items() if v}
+    )
     answer = Answer(connection.getresponse())
     connection.close()
     return answer
