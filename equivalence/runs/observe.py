@@ -273,13 +273,14 @@ def _is_control_flow(error: BaseException) -> bool:
     )
 
 
-def _worker() -> tuple[int, int]:
-    """The thread and the asyncio task of the caller."""
+def _worker() -> tuple[Any, Any]:
+    """The thread and the asyncio task of the caller: themselves, because the numbers of
+    those that have ended are given out again."""
     try:
-        task = id(asyncio.current_task())
+        task = asyncio.current_task()
     except RuntimeError:
-        task = 0
-    return threading.get_ident(), task
+        task = None
+    return threading.current_thread(), task
 
 
 def _text(result: Any) -> str | None:

@@ -40,7 +40,7 @@ class Execution:
     began: float
     """Milliseconds since the run began, as is `ended`."""
     ended: float = float("inf")
-    worker: tuple[int, int] = (0, 0)
+    worker: tuple[Any, Any] = (None, None)
     """The thread and the asyncio task it ran in."""
     call_id: str | None = None
     """Of the call it was made for, where the implementation's policy tells."""
