@@ -25,7 +25,11 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def python(
-    *arguments: str, stdin: str = "", encoding: str = "utf-8", **more: str
+    *arguments: str,
+    stdin: str = "",
+    encoding: str = "utf-8",
+    cwd: Path | None = None,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],
@@ -34,6 +38,7 @@ def python(
         capture_output=True,
         encoding=encoding,
         timeout=60,
+        cwd=cwd,
         check=False,
     )
 

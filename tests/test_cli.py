@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import ONE, RUN_KEYS, VERDICT_KEYS, in_order, python
-from equivalence.runs.questions import read_questions
+from command_lines import ONE, OWN, RUN_KEYS, VERDICT_KEYS, in_order, python
+from wire import LADDER
 
 from equivalence.cli import main
-from equivalence.gateway import Gateway, OfflineModel, Script
-from equivalence.runs.implementation import LADDER
+from equivalence.gateway import Gateway, Script
+from equivalence.runs.plan import read_questions
+from offline_model import OfflineModel
 
-pytestmark = pytest.mark.usefixtures("folder")
+pytestmark = pytest.mark.usefixtures("own")
 
 STEP_KEYS = {"turn", "tool", "arguments", "arguments_text", "result", "ok"}
 EXCHANGE_KEYS = {"request", "reply", "status", "repairs", "ms"}
@@ -31,7 +32,7 @@ def test_run_compares_all_implementations_on_the_demo_questions() -> None:
     }
     for run in document["runs"]:
         assert set(run) >= RUN_KEYS
-        assert (run["schema"], run["status"]) == ("agent-run/1", "completed")
+        assert (run["schema"], run["status"]) == ("agent-run/2", "completed")
         assert all(set(step) >= STEP_KEYS for step in run["steps"])
         assert all(set(exchange) >= EXCHANGE_KEYS for exchange in run["exchanges"])
     assert len(document["verdicts"]) == len(document["runs"]) * (len(LADDER) - 1) / len(
@@ -40,17 +41,19 @@ def test_run_compares_all_implementations_on_the_demo_questions() -> None:
     for verdict in document["verdicts"]:
         assert set(verdict) >= VERDICT_KEYS
         assert verdict["verdict"] == "equivalent", verdict
-    assert in_order(done.stderr, "Question: ", "What is looked past:", "equivalent")
+    assert in_order(
+        done.stderr, "Question: ", "Ignored in the comparison:", "equivalent"
+    )
     assert "Traceback" not in done.stderr
 
 
-def test_run_draws_a_table_and_says_what_is_looked_past(
+def test_run_draws_a_table_and_says_what_is_ignored(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["run", "17 * 23", *ONE, "--implementation", "stage2"]) == 0
     out, err = capsys.readouterr()
     assert in_order(out, "Question: 17 * 23", 'calculate(expression="17 * 23")', "391")
-    assert in_order(out, "stage3 vs stage2: equivalent", "What is looked past:")
+    assert in_order(out, "stage3 vs stage2: equivalent", "Ignored in the comparison:")
     assert "1 comparison: 1 equivalent" in out
     assert err == ""
 
@@ -73,8 +76,13 @@ def test_one_implementation_may_stand_beside_itself(
     code, document = judged(capsys, *ONE, *ONE, "--questions", "q.jsonl")
     assert code == 0, document["verdicts"]
     assert [v["verdict"] for v in document["verdicts"]] == ["equivalent"] * 2
+    assert {run["implementation"] for run in document["runs"]} == {
+        "stage3",
+        "stage3 (2)",
+    }
     requests = [run["exchanges"][0]["request"] for run in document["runs"]]
     assert [len(request["messages"]) for request in requests] == [2, 2, 6, 6]
+    assert document["verdicts"][1]["history"] == ["What is the weather in Beijing?"]
 
 
 def test_questions_come_from_a_file(
@@ -210,8 +218,8 @@ def test_raw_switches_the_repairs_off(
 ) -> None:
     with Gateway(OfflineModel(), repair=False) as server:
         thinks = Script([{"message": {"content": "<think>a</think>b"}}])
-        server.open_run("thinks", thinks)
-        place = ("--base-url", server.url("thinks"), "--model", "m", "hi", *ONE)
+        behind = server.open_run(thinks)
+        place = ("--base-url", behind.url, "--model", "m", "hi", *ONE)
         for arguments, answer in (
             (place, "b"),
             ((*place, "--raw"), "<think>a</think>b"),
@@ -234,24 +242,23 @@ def test_settings_on_the_command_line_reach_the_run(
         sent = run["exchanges"][0]["request"]
         assert (sent["model"], sent["temperature"]) == ("q", 0.5)
         assert run["settings"]["max_steps"] == 1
-    assert code == 0
+    assert code == 1  # neither run is completed
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--implementation", "stage9"], "no implementation is named 'stage9'"),
-        (["--implementation", "broken:f"], "cannot import broken:f: SyntaxError"),
-        (["--implementation", "needy:f"], "No module named 'not_installed'"),
-        (["--implementation", "own:nothing"], "own has no 'nothing'"),
-        (["--implementation", "nowhere:f"], "No module named 'nowhere'"),
+        (["--implementation", "nowhere:f"], "no module is named 'nowhere'"),
         (["--implementation", ".own:same"], "cannot import .own:same"),
-        (["--implementation", ":f"], "cannot import :f"),
+        (["--implementation", ":f"], "names no function"),
         ([*ONE, "--tools", "own:nothing"], "own has no 'nothing'"),
         ([*ONE, "--tools", "own:NOT_A_FUNCTION"], "not a list of functions"),
         ([*ONE, "--tools", "own:roll"], "not a list of functions"),
         ([*ONE, "--tools", "own:TWICE"], "two tools are named 'roll'"),
-        ([*ONE, "--tools", "own:LATER"], "'later' is async"),
+        ([*ONE, "--tools", "broken:f"], "cannot import broken:f: SyntaxError"),
+        ([*ONE, "--tools", "needy:f"], "No module named 'not_installed'"),
+        ([*ONE, "--out", "notes.txt"], "notes.txt, line 1: this is not JSON"),
         ([*ONE, "--questions", "nowhere.jsonl"], "nowhere.jsonl"),
         ([*ONE, "--questions", "."], "error: "),
         ([*ONE, "--questions", "bad.jsonl"], "bad.jsonl, line 2"),
@@ -273,6 +280,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     (own / "needy.py").write_text("import not_installed\n", encoding="utf-8")
     (own / "bad.jsonl").write_text('fine\n["not", closed\n', encoding="utf-8")
     (own / "empty.jsonl").write_text("# nothing\n\n", encoding="utf-8")
+    (own / "notes.txt").write_bytes(b"my notes, without a final newline")
     (own / "gbk.jsonl").write_bytes("北京天气".encode("gbk"))
     assert main(["run", "hi", *arguments]) == 2
     out, err = capsys.readouterr()
@@ -280,11 +288,82 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     assert err.startswith("error: ")
     assert words in err
     assert err.count("\n") == 1
+    assert (own / "notes.txt").read_bytes() == b"my notes, without a final newline"
+
+
+def test_without_a_model_one_line_names_the_ways_to_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in ("", "[tool.equivalence]\n"):
+        (folder / "pyproject.toml").write_text(text)
+        assert main(["run", "hi", "--implementation", "own:same"]) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+    for way in ("--base-url", "LLM_BASE_URL", "upstream", "script:", "replay"):
+        assert way in err, way
+
+
+def test_a_script_of_replies_stands_in_for_a_model(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "replies.yaml").write_text(
+        "- calls: [[roll, '{\"sides\": 6}']]\n- It is four.\n", "utf-8"
+    )
+    (folder / "pyproject.toml").write_text(
+        '[tool.equivalence]\nupstream = "script:replies.yaml"\n'
+        'tools = "mine:TOOLS"\nimplementations = { mine = "mine:same" }\n'
+    )
+    (folder / "mine.py").write_text(OWN, "utf-8")
+    below = folder / "deeper"
+    below.mkdir()
+    for place in (folder, below):  # the table is found from the working folder upwards
+        done = python("-m", "equivalence", "run", "hi", "--json", cwd=place)
+        assert done.returncode == 0, done.stderr
+        (run,) = json.loads(done.stdout)["runs"]
+        assert (run["answer"], run["steps"][0]["result"]) == ("It is four.", "4")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tool.equivalence]\nsurprise = 1", "tool.equivalence.surprise: not a field"),
+        ("[tool.equivalence", "is not TOML"),
+        ("[tool.equivalence.implementations]\na = {}", "implementations.a: it needs"),
+        (
+            '[tool.equivalence.implementations]\na = { target = "a:b", at = 1 }',
+            "implementations.a",
+        ),
+        (
+            '[tool.equivalence.implementations]\na = { command = "go" }',
+            "a command needs the place {question}",
+        ),
+        (
+            '[tool.equivalence.implementations]\na = { target = "a:b", protocol = "x" }',
+            "protocol 'x' is none of tool_calls, text",
+        ),
+        ('[tool.equivalence]\nupstream = "script:no.yaml"', "no.yaml"),
+        ('[tool.equivalence]\nupstream = "script:bad.yaml"', "bad.yaml is not YAML"),
+        ('[tool.equivalence]\nupstream = "script:odd.yaml"', "no field 'said'"),
+        ('[tool.equivalence]\nupstream = "nowhere:Model"', "no module is named"),
+    ],
+)
+def test_a_table_that_cannot_work_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
+) -> None:
+    (folder / "mine.py").write_text(OWN, "utf-8")
+    (folder / "bad.yaml").write_text("- [", "utf-8")
+    (folder / "odd.yaml").write_text("- {said: hi}", "utf-8")
+    (folder / "pyproject.toml").write_text(text)
+    assert main(["run", "hi", "--implementation", "mine:same"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["fly"], ["run", "--fly"], ["diff", "one.jsonl"], ["run", "--out"]],
+    [[], ["fly"], ["run", "--fly"], ["diff"], ["run", "--out"]],
 )
 def test_what_argparse_refuses_is_exit_code_2(
     capsys: pytest.CaptureFixture[str], arguments: list[str]

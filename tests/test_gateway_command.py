@@ -1,4 +1,4 @@
-"""python -m gateway: the gateway alone, for any client."""
+"""python -m equivalence gateway: the gateway alone, for any client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from equivalence.gateway import (
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("LLM_")}
     return subprocess.Popen(
-        [sys.executable, "-m", "gateway", *arguments],
+        [sys.executable, "-m", "equivalence", "gateway", *arguments],
         cwd=ROOT / "docs" if (ROOT / "docs").is_dir() else ROOT,
         env={**kept, "PYTHONPATH": str(ROOT), **environment},
         stdout=subprocess.PIPE,
@@ -35,20 +35,22 @@ def stop(process: subprocess.Popen[str]) -> tuple[str, str]:
     return process.communicate(timeout=20)
 
 
-def port_of(process: subprocess.Popen[str]) -> int:
+def url_of(process: subprocess.Popen[str]) -> str:
     assert process.stdout
     line = process.stdout.readline()
-    found = re.match(r"http://127\.0\.0\.1:(\d+)/v1 -> ", line)
+    found = re.match(r"(http://127\.0\.0\.1:\d+/\S+/v1) -> ", line)
     assert found, line
-    return int(found[1])
+    return found[1]
 
 
 def test_the_gateway_alone_serves_until_ctrl_c() -> None:
     process = start("--port", "0")
-    port = port_of(process)
-    assert send(port, says("17 * 23")).status == 200
-    assert send(port, path="/any/v1/models", method="GET").json["data"]
-    assert send(port, b"x").status == 400
+    url = url_of(process)
+    assert send(url, says("17 * 23")).status == 200
+    assert send(url, path="/models", method="GET").json["data"]
+    assert send(url, b"x").status == 400
+    guessed = re.sub(r"/[^/]+/v1$", "/v1", url)
+    assert send(guessed, says("hi")).status in (404, 410)
     out, err = stop(process)
     assert process.returncode in (0, 130)
     assert "Traceback" not in out + err
@@ -57,10 +59,9 @@ def test_the_gateway_alone_serves_until_ctrl_c() -> None:
 
 def test_the_gateway_alone_ends_at_ctrl_c_with_a_request_open(server: Gateway) -> None:
     waits = Waits()
-    server.open_run("waits", waits)
-    with ThreadPoolExecutor(1) as pool:
-        process = start("--port", "0", "--upstream", server.url("waits"))
-        pending = pool.submit(send, port_of(process))
+    with server.open_run(waits) as behind, ThreadPoolExecutor(1) as pool:
+        process = start("--port", "0", "--upstream", behind.url)
+        pending = pool.submit(send, url_of(process))
         assert waits.asked.wait(20)
         out, err = stop(process)
         pending.exception(timeout=20)
@@ -71,13 +72,13 @@ def test_the_gateway_alone_ends_at_ctrl_c_with_a_request_open(server: Gateway) -
 @pytest.mark.parametrize("raw", [False, True])
 def test_the_gateway_alone_in_front_of_an_endpoint(server: Gateway, raw: bool) -> None:
     script = Keeps(Script([{"message": {"content": "<think>a</think>b"}}]))
-    server.open_run("behind", script)
-    process = start(
-        *("--port", "0", "--upstream", server.url("behind"), *(["--raw"] * raw)),
-        LLM_API_KEY="sk-own",
-    )
-    message = send(port_of(process)).json["choices"][0]["message"]
-    stop(process)
+    with server.open_run(script) as behind:
+        process = start(
+            *("--port", "0", "--upstream", behind.url, *(["--raw"] * raw)),
+            LLM_API_KEY="sk-own",
+        )
+        message = send(url_of(process)).json["choices"][0]["message"]
+        stop(process)
     assert message["content"] == ("<think>a</think>b" if raw else "b")
     assert script.keys == ["Bearer sk-own"]
 

@@ -151,7 +151,7 @@ class Command:
         except subprocess.TimeoutExpired as error:
             raise CommandFailed(f"no end within {error.timeout:g} s") from None
         except OSError as error:
-            raise CommandFailed(f"cannot be started: {error.strerror}") from None
+            raise CommandFailed(f"cannot start {words[0]}: {error.strerror}") from None
         said = done.stdout.decode("utf-8", "replace").strip()
         if done.returncode:
             errors = done.stderr.decode("utf-8", "replace").strip()
