@@ -21,6 +21,7 @@ from equivalence.commands.arguments import (
 )
 from equivalence.errors import UsageError
 from equivalence.judge.exit_codes import EXIT_CODES
+from equivalence.runs.words import visible
 from equivalence.table import read_table
 
 
@@ -39,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (UsageError, OSError) as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        words = " ".join(visible(str(error)).split())
+        print(f"error: {words}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         out = getattr(arguments, "out", None)
@@ -70,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
 
     run = add("run", "run implementations on questions and compare them")
     add_asked(run)
+    run.add_argument(
+        "--rules", action="store_true", help="print every rule of comparing"
+    )
     add_output(run)
 
     record = add(

@@ -13,6 +13,7 @@ from wire import LADDER
 
 from equivalence.cli import main
 from equivalence.gateway import Gateway, Script
+from equivalence.judge.compare import RULES
 from equivalence.runs.plan import read_questions
 from offline_model import OfflineModel
 
@@ -53,9 +54,16 @@ def test_run_draws_a_table_and_says_what_is_ignored(
     assert main(["run", "17 * 23", *ONE, "--implementation", "stage2"]) == 0
     out, err = capsys.readouterr()
     assert in_order(out, "Question: 17 * 23", 'calculate(expression="17 * 23")', "391")
-    assert in_order(out, "stage3 vs stage2: equivalent", "Ignored in the comparison:")
+    assert "stage3 vs stage2: equivalent" in out
+    assert "Ignored" not in out  # nothing was
     assert "1 comparison: 1 equivalent" in out
     assert err == ""
+    assert main(["run", "17 * 23", *ONE, "--implementation", "stage5"]) == 0
+    shown = capsys.readouterr().out
+    assert in_order(shown, "Ignored in the comparison:", "tool calls in text")
+    assert "ids" not in shown
+    assert main(["run", "17 * 23", *ONE, *ONE, "--rules"]) == 0
+    assert capsys.readouterr().out.count("  - ") == len(RULES)
 
 
 def judged(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import io
 from functools import wraps
 
 import pytest
+from rich.console import Console
 from wire import LADDER
 
 from config import Settings
@@ -15,14 +17,17 @@ from equivalence.judge.compare import (
     RULES,
     Divergence,
     Judge,
+    Verdict,
     among_each_other,
     compare,
     explain,
     judge,
 )
+from equivalence.judge.exit_codes import exit_code
 from equivalence.runs.implementation import Implementation, load
 from equivalence.runs.observe import Observed, observe
 from equivalence.runs.record import Run, Step
+from equivalence.show import terminal as show
 from tools import TOOLS
 from variants.faults import FAULTS
 
@@ -421,3 +426,135 @@ def test_comparing_changes_no_record():
     before = copy.deepcopy((left, right))
     compare(left, right)
     assert (left, right) == before
+
+
+# ----------------------------------------------------------- the place, to the character
+
+
+def test_a_text_that_says_absent_is_not_absent():
+    present = recorded()
+    present.exchanges[0].request["messages"][0]["content"] = "(absent)"
+    lacking = recorded()
+    del lacking.exchanges[0].request["messages"][0]["content"]
+    verdict = judge(present, lacking)
+    assert verdict.verdict == "different"
+    found = verdict.to_json()
+    assert found["left_value"] == "(absent)"
+    assert "right_value" not in found
+    null = recorded()
+    null.exchanges[0].request["messages"][0]["content"] = None
+    assert judge(null, lacking).to_json()["left_value"] is None
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "offset"),
+    [
+        ("x" * 700 + "a", "x" * 700 + "b", 700),
+        ("same", "same and more", 4),
+        ("", "x", 0),
+        ("北京晴", "北京雨", 2),
+    ],
+)
+def test_where_two_texts_begin_to_differ(left, right, offset):
+    runs = [recorded(), recorded()]
+    for run, text in zip(runs, (left, right), strict=True):
+        run.exchanges[1].reply["choices"][0]["message"]["content"] = text
+    verdict = judge(*runs)
+    assert verdict.to_json()["offset"] == offset
+    out = io.StringIO()
+    show.verdict(Console(file=out, width=400), verdict)
+    assert f"they part at character {offset}" in out.getvalue()
+    assert "blanks alone" not in out.getvalue()
+
+
+def test_a_difference_in_blanks_alone_is_named_as_that():
+    runs = [recorded('{"e": "1+2"}'), recorded('{"e": "1 + 2"}')]
+    verdict = judge(*runs)
+    assert verdict.verdict == "different"
+    out = io.StringIO()
+    show.verdict(Console(file=out, width=400), verdict)
+    assert "they part at character 1 (blanks alone)" in out.getvalue()
+
+
+# ------------------------------------------------------- model calls under way together
+
+
+def conversation(*texts, began, ms=10.0, reply="done"):
+    """One model call of a conversation: who said what so far."""
+    messages = [{"role": "user", "content": text} for text in texts]
+    answer = {"choices": [{"message": {"content": reply}, "finish_reason": "stop"}]}
+    return Exchange(
+        {"model": "m", "messages": messages}, answer, 200, began=began, ms=ms
+    )
+
+
+def at_once(*exchanges):
+    return Run("x", "q", status="completed", answer="a", exchanges=list(exchanges))
+
+
+def test_calls_under_way_together_are_paired_by_the_conversation_they_continue():
+    """Two sub-agents whose calls arrive in another order."""
+    a = at_once(
+        conversation("one", began=0),
+        conversation("two", began=1),
+        conversation("two", "more", began=20),
+        conversation("one", "more", began=21),
+    )
+    b = at_once(
+        conversation("two", began=0),
+        conversation("one", began=1),
+        conversation("one", "more", began=20),
+        conversation("two", "more", began=21),
+    )
+    assert compare(a, b) is None
+    assert compare(b, a) is None
+
+
+def test_one_after_another_in_another_order_is_different():
+    a = at_once(conversation("one", began=0), conversation("two", began=20))
+    b = at_once(conversation("two", began=0), conversation("one", began=20))
+    assert compare(a, b).path == "$.messages[0].content"
+
+
+def test_a_reply_that_differs_among_calls_under_way_together_is_found():
+    a = at_once(
+        conversation("one", began=0, reply="1"), conversation("two", began=1, reply="2")
+    )
+    b = at_once(
+        conversation("two", began=0, reply="2"), conversation("one", began=1, reply="!")
+    )
+    found = compare(a, b)
+    assert (found.cause, found.left, found.right) == ("reply", "1", "!")
+    assert (found.model_call, found.call_side) == (1, 2)
+
+
+def test_a_call_too_many_among_those_under_way_together_is_control():
+    a = at_once(conversation("one", began=0), conversation("two", began=1))
+    b = at_once(*a.exchanges, conversation("three", began=2))
+    assert compare(a, b).cause == "control"
+    assert compare(b, a).cause == "control"
+
+
+# ------------------------------------------------------------------------ exit codes
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "statuses", "failed", "code"),
+    [
+        (["equivalent", "accepted"], ["completed"] * 3, False, 0),
+        (["equivalent", "different", "inconclusive"], [], False, 1),
+        (["equivalent", "inconclusive"], [], False, 3),
+        (["indistinguishable"], [], False, 3),
+        (["equivalent"], [], True, 3),
+        ([], ["completed", "completed"], False, 0),
+        ([], ["completed", "step_limit"], False, 1),
+        ([], ["completed", "empty"], False, 1),
+        ([], ["completed", "failed"], False, 3),
+        ([], ["model_error"], False, 3),
+        ([], [], False, 3),  # nothing was judged
+    ],
+)
+def test_exit_codes(verdicts, statuses, failed, code):
+    found = [Verdict("a", "b", "q", name) for name in verdicts]
+    runs = [Run("a", "q", status=status) for status in statuses]
+    assert exit_code(found, runs, failed=failed) == code

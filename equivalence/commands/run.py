@@ -18,7 +18,7 @@ def run_command(arguments: argparse.Namespace, table: Table) -> int:
     """Run what the arguments ask for; return the exit code."""
     plan = plan_of(arguments, table)
     new_upstream = upstreams(plan.settings, table.upstream, table.folder)
-    report = Report(as_json=arguments.json)
+    report = Report(as_json=arguments.json, rules=arguments.rules)
     judge, failure = Judge(), None
     with run_file(arguments.out) as out, report:
         runs = gather(plan, new_upstream, out, again=arguments.again)

@@ -38,6 +38,8 @@ RULES = {
 }
 """What is ignored when two runs are compared, each with its reason."""
 
+REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+
 CAUSES = {
     "request": "The two implementations sent different requests: the difference is in"
     " the code.",
@@ -254,6 +256,60 @@ def _paired(
         yield None, other
 
 
+def ignored(left: Run, right: Run) -> set[str]:
+    """Return the names of the RULES by which the two runs were equal where they are not
+    the same to the letter."""
+    if left.protocol != right.protocol:
+        return {"protocol"}
+    found = set()
+    for run in (left, right):
+        if len(run.exchanges) != len(run.model_calls):
+            found.add("attempts")
+    for a, b in zip(left.model_calls, right.model_calls, strict=False):
+        found |= _ignored_in_messages(
+            a.request.get("messages"), b.request.get("messages")
+        )
+        if isinstance(a.reply, dict) and isinstance(b.reply, dict):
+            if any(a.reply.get(key) != b.reply.get(key) for key in ENVELOPE):
+                found.add("envelope")
+            choices = first_choice(a.reply), first_choice(b.reply)
+            messages = [[each["message"]] if each else [] for each in choices]
+            found |= _ignored_in_messages(*messages)
+    return found
+
+
+ENVELOPE = ("id", "created", "model", "usage")
+
+
+def _ignored_in_messages(lefts: Any, rights: Any) -> set[str]:
+    if lefts == rights or not isinstance(lefts, list) or not isinstance(rights, list):
+        return set()
+    found = set()
+    for a, b in zip(lefts, rights, strict=False):
+        if not isinstance(a, dict) or not isinstance(b, dict) or a == b:
+            continue
+        if a.get("tool_call_id") != b.get("tool_call_id"):
+            found.add("ids")
+        if any(a.get(name) != b.get(name) for name in REASONING):
+            found.add("reasoning")
+        calls = [each.get("tool_calls") for each in (a, b)]
+        for x, y in zip(*(each or () for each in calls), strict=False):
+            found |= _ignored_in_calls(x, y)
+    return found
+
+
+def _ignored_in_calls(left: Any, right: Any) -> set[str]:
+    if not isinstance(left, dict) or not isinstance(right, dict):
+        return set()
+    found = {"ids"} if left.get("id") != right.get("id") else set()
+    written = [(each.get("function") or {}).get("arguments") for each in (left, right)]
+    if written[0] != written[1]:
+        plain = [canonical_message({"tool_calls": [c]}, {}) for c in (left, right)]
+        same = repr(plain[0]) == repr(plain[1])
+        found.add("arguments" if same else "numbers")
+    return found
+
+
 def _under_way_together(calls: Sequence[Exchange]) -> bool:
     """Whether a model call began before an earlier one had ended."""
     ended = 0.0
@@ -331,7 +387,7 @@ def reply(exchange: Exchange) -> Any:
     if exchange.status != 200 or choice is None:
         return {"status": exchange.status, "body": exchange.reply}
     message = canonical_message(choice["message"], {})
-    for name in ("reasoning_content", "reasoning"):
+    for name in REASONING:
         message.pop(name, None)
     return {"message": message, "finish_reason": choice.get("finish_reason")}
 

@@ -17,6 +17,7 @@ from equivalence.judge.replay import Cell, Replayed, cells
 from equivalence.runs.observe import installed_versions
 from equivalence.runs.record import Run
 from equivalence.show import terminal
+from equivalence.show.terminal import text
 
 
 def replays(
@@ -29,9 +30,9 @@ def replays(
     """Print where the recordings come from, who did the same on whose answers, and how
     the recorded runs compare with each other."""
     for source in dict.fromkeys(_source(each.recorded) for each in played):
-        out.print(Text(source))
+        out.print(text(source))
     for difference in _versions(played):
-        out.print(Text(difference, "yellow"))
+        out.print(text(difference, "yellow"))
     if in_full:
         _traces(out, played)
     table = cells(played)
@@ -46,7 +47,7 @@ def replays(
     out.print(f"{len(played)} runs replayed, no model asked: {words}")
     equal = sum(each.faithful for each in played)
     words = f"{equal} did exactly what was recorded, {len(played) - equal} did not"
-    out.print(Text(words, "bold"))
+    out.print(text(words, "bold"))
 
 
 def _source(run: Run) -> str:
@@ -107,16 +108,16 @@ def _cross_table(out: Console, table: Sequence[Cell]) -> None:
     out.print(drawn)
     if any((source, name) not in at for source in sources for name in names):
         words = "  –: the two ask the model in different forms (tools, or text)"
-        out.print(Text(words, "dim"))
+        out.print(text(words, "dim"))
 
 
 def _cell_text(cell: Cell | None) -> Text:
     if cell is None:
-        return Text("–", "dim")
+        return text("–", "dim")
     equal = f"{cell.equal}/{cell.total}"
     if cell.cause is None:
-        return Text(equal, "green")
-    return Text(f"{equal}, {cell.cause} {cell.model_call} {cell.path}", "red")
+        return text(equal, "green")
+    return text(f"{equal}, {cell.cause} {cell.model_call} {cell.path}", "red")
 
 
 def _among(out: Console, among: Sequence[Verdict]) -> None:
@@ -129,7 +130,7 @@ def _among(out: Console, among: Sequence[Verdict]) -> None:
         pairs.setdefault((verdict.left, verdict.right), Counter())[words] += 1
     for (left, right), counts in pairs.items():
         words = "; ".join(f"{count} {what}" for what, count in counts.most_common())
-        out.print(Text(f"  {left} vs {right}: {words}"))
+        out.print(text(f"  {left} vs {right}: {words}"))
     replies = sum(
         verdict.divergence is not None and verdict.divergence.cause == "reply"
         for verdict in among
@@ -137,4 +138,4 @@ def _among(out: Console, among: Sequence[Verdict]) -> None:
     if replies:
         share = f"{replies} of {len(among)}"
         words = f"  In {share} the same request got another reply: not the code."
-        out.print(Text(words, "dim"))
+        out.print(text(words, "dim"))

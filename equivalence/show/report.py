@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from equivalence.judge.compare import Verdict
+from equivalence.judge.compare import RULES, Verdict, ignored
 from equivalence.runs.files import to_json
 from equivalence.runs.record import Run
 from equivalence.show import terminal
@@ -15,8 +15,9 @@ from equivalence.show import terminal
 class Report:
     """Gathers runs and verdicts; a context manager, whose end shows the summary."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, rules: bool = False) -> None:
         self.as_json = as_json
+        self.ignored = set(RULES) if rules else set()
         self.out = terminal.console(sys.stderr if as_json else sys.stdout)
         self.runs: list[Run] = []
         self.verdicts: list[Verdict] = []
@@ -31,13 +32,15 @@ class Report:
         """Show the runs of one question and what their comparison came to."""
         self.runs += runs
         self.verdicts += verdicts
+        for run in runs[1:]:
+            self.ignored |= ignored(runs[0], run)
         terminal.side_by_side(self.out, runs)
         terminal.notes(self.out, runs)
         terminal.verdicts(self.out, verdicts)
 
     def end(self) -> None:
         """Show the summary, and print the JSON document if it was asked for."""
-        terminal.summary(self.out, self.verdicts)
+        terminal.summary(self.out, self.verdicts, self.ignored)
         if self.as_json:
             document = {
                 "runs": [to_json(run) for run in self.runs],

@@ -14,7 +14,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from equivalence.gateway.canonical import excerpts
+from equivalence.gateway.canonical import excerpts, spelling_alone, text_offset
 from equivalence.judge.compare import (
     RULES,
     Divergence,
@@ -23,7 +23,15 @@ from equivalence.judge.compare import (
     explain,
 )
 from equivalence.runs.record import Run, Step
-from equivalence.runs.words import call, ending, mark, short, ungrounded
+from equivalence.runs.words import (
+    call,
+    ending,
+    mark,
+    not_seen,
+    short,
+    ungrounded,
+    visible,
+)
 
 T = TypeVar("T")
 
@@ -32,6 +40,7 @@ LONGEST_VALUE = 300
 
 COLOURS = {
     "equivalent": "green",
+    "accepted": "green",
     "indistinguishable": "green",
     "different": "red",
     "inconclusive": "yellow",
@@ -45,6 +54,12 @@ def console(file: IO[str] | None = None) -> Console:
     if reconfigure:
         reconfigure(errors="replace")
     return Console(file=file, highlight=False, soft_wrap=False)
+
+
+def text(words: str, style: str = "") -> Text:
+    """Return the words for the console. What comes from a model, a tool or a file never
+    steers the terminal: it is shown as text."""
+    return Text(visible(words), style)
 
 
 def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
@@ -74,7 +89,7 @@ def _lines(step: Step) -> Iterator[str]:
     yield call(step)
     for number in step.ungrounded:
         yield f"  {ungrounded(number['number'])}"
-    result = "(no result)" if step.result is None else short(step.result)
+    result = not_seen(step) if step.result is None else short(step.result)
     yield f"  {mark(step)} {result}"
 
 
@@ -84,22 +99,22 @@ def side_by_side(out: Console, runs: Sequence[Run]) -> None:
     where it still is, one stands below the other."""
     out.print()
     for earlier in runs[0].history:
-        out.print(Text(f"  earlier: {earlier}", "dim"))
-    out.print(Text(f"Question: {runs[0].question}", "bold"))
+        out.print(text(f"  earlier: {earlier}", "dim"))
+    out.print(text(f"Question: {runs[0].question}", "bold"))
     columns = [(run.implementation, turns(run)) for run in runs]
     if out.width < NARROWEST_COLUMN * len(columns):
         columns = _shared(columns)
     if out.width < NARROWEST_COLUMN * len(columns):
         for name, trace in columns:
-            out.print(Text(name, "bold cyan"))
-            for text in trace:
-                out.print(Text(text))
+            out.print(text(name, "bold cyan"))
+            for turn in trace:
+                out.print(text(turn))
         return
     table = Table(show_lines=True, expand=True)
     for name, _ in columns:
-        table.add_column(escape(name), ratio=1, overflow="fold")
+        table.add_column(escape(visible(name)), ratio=1, overflow="fold")
     for row in zip_longest(*(trace for _, trace in columns), fillvalue=""):
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(text(cell) for cell in row))
     out.print(table)
 
 
@@ -124,7 +139,7 @@ def verdicts(out: Console, found: Sequence[Verdict]) -> None:
 
 def verdict(out: Console, found: Verdict) -> None:
     """Print one verdict: who, what, and where the two part."""
-    line = Text(f"{found.left} vs {found.right}: ")
+    line = text(f"{found.left} vs {found.right}: ")
     line.append(found.verdict, COLOURS[found.verdict])
     if place := found.divergence:
         line.append(
@@ -133,9 +148,12 @@ def verdict(out: Console, found: Verdict) -> None:
     out.print(line)
     if place:
         for name, value in zip((found.left, found.right), apart(place), strict=True):
-            out.print(Text(f"  {name}: {value}"))
+            out.print(text(f"  {name}: {value}"))
+        if (offset := text_offset(place.left, place.right)) is not None:
+            kind = " (blanks alone)" if spelling_alone(place.left, place.right) else ""
+            out.print(text(f"  they part at character {offset}{kind}", "dim"))
     if found.verdict != "equivalent":
-        out.print(Text(f"  {explain(found)}", "dim"))
+        out.print(text(f"  {explain(found)}", "dim"))
 
 
 def apart(place: Divergence) -> tuple[str, str]:
@@ -143,32 +161,44 @@ def apart(place: Divergence) -> tuple[str, str]:
     what stands around the first character that is not."""
     left, right = short(place.left), short(place.right)
     if left == right:
-        return excerpts(place.left, place.right, LONGEST_VALUE)
+        around = excerpts(place.left, place.right, LONGEST_VALUE)
+        left, right = map(visible, around)
     return left, right
 
 
-def summary(out: Console, verdicts: Sequence[Verdict]) -> None:
-    """Print how many comparisons came to what, and the rules of comparing."""
+def summary(
+    out: Console, verdicts: Sequence[Verdict], ignored: Iterable[str] = ()
+) -> None:
+    """Print how many comparisons came to what, and the rules by which something was
+    ignored."""
     if not verdicts:
         return
     counts = dict.fromkeys(COLOURS, 0)
     for found in verdicts:
         counts[found.verdict] += 1
     out.print()
-    out.print("Ignored in the comparison:")
-    for sentence in RULES.values():
-        out.print(Text(f"  - {sentence}", "dim"))
+    rules(out, ignored)
     words = [f"{count} {name}" for name, count in counts.items() if count]
     out.print(
-        Text(f"{counted(len(verdicts), 'comparison')}: {', '.join(words)}", "bold")
+        text(f"{counted(len(verdicts), 'comparison')}: {', '.join(words)}", "bold")
     )
+
+
+def rules(out: Console, names: Iterable[str]) -> None:
+    """Print these rules of comparing, each with its reason."""
+    wanted = {*names}
+    if wanted:
+        out.print("Ignored in the comparison:")
+    for name, sentence in RULES.items():
+        if name in wanted:
+            out.print(text(f"  - {sentence}", "dim"))
 
 
 def notes(out: Console, runs: Iterable[Run]) -> None:
     """Print the warnings of the runs, each once, with those it holds for."""
     said: dict[str, dict[str, None]] = {}
     for run in runs:
-        for text in run.warnings:
-            said.setdefault(text, {}).setdefault(run.implementation)
-    for text, names in said.items():
-        out.print(Text(f"  note, {', '.join(names)}: {text}", "yellow"))
+        for warning in run.warnings:
+            said.setdefault(warning, {}).setdefault(run.implementation)
+    for warning, names in said.items():
+        out.print(text(f"  note, {', '.join(names)}: {warning}", "yellow"))
