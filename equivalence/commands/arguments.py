@@ -146,7 +146,7 @@ def conversations_of(
 
 def load_tools(target: str) -> list[Any]:
     """Return the tools of that name, none for "". Raises UsageError if they are no list
-    of functions, or two have one name."""
+    of tools, or two have one name."""
     if not target:
         return []
     try:
@@ -157,9 +157,14 @@ def load_tools(target: str) -> list[Any]:
         raise UsageError(
             f"cannot import {target}: {type(error).__name__}: {error}"
         ) from None
-    if not isinstance(tools, list | tuple) or not all(map(callable, tools)):
-        raise UsageError(f"{target} is not a list of functions")
-    names = [getattr(tool, "__name__", "") for tool in tools]
+    from equivalence.runs.watched import tool_name
+
+    if not isinstance(tools, list | tuple):
+        raise UsageError(f"{target} is not a list of tools")
+    try:
+        names = [tool_name(tool) for tool in tools]
+    except UsageError as error:
+        raise UsageError(f"{target}: {error}") from None
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"two tools are named {name!r}: rename one")

@@ -1,10 +1,7 @@
 """An implementation: one version of the agent, an object that travels.
 
-Its agent is a function of this contract, named as "module:attribute":
-
-    run_agent(question, *, history=(), settings=None, tools=()) -> list of messages
-
-or a command in any language, which gets the question and finds its endpoint in
+Its agent is named as "module:attribute", see agents.py for what can be one; or it is a
+command in any language, which gets the question and finds its endpoint in
 OPENAI_BASE_URL.
 """
 
@@ -14,15 +11,14 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from equivalence.errors import UsageError
+from equivalence.runs.agents import Agent, Asking, agent_of
 
-Agent = Callable[..., list[Any]]
 PROTOCOLS = ("tool_calls", "text")
 
 
@@ -40,7 +36,10 @@ class Implementation:
     """The command that starts it, with {question} in it."""
     final_tool: str = ""
     """The tool whose call ends a run, for agents that answer by one: final_answer."""
-    agent: Agent | None = field(default=None, compare=False, repr=False)
+    reset_by: str = ""
+    """A function, as "module:attribute", that is called before each conversation, for
+    an agent that keeps a state."""
+    agent: Any = field(default=None, compare=False, repr=False)
     """The agent itself, for one made in Python; it needs no target then."""
 
     def __post_init__(self) -> None:
@@ -50,7 +49,7 @@ class Implementation:
             )
         if self.command and "{question}" not in self.command:
             raise UsageError("a command needs the place {question} in it")
-        if not (self.target or self.command or self.agent):
+        if not (self.target or self.command or self.agent is not None):
             raise UsageError("it needs a target, as module:function, or a command")
 
     def check(self) -> None:
@@ -61,18 +60,16 @@ class Implementation:
 
     def load(self) -> Agent:
         """Return the agent; its module is imported the first time. Raises UsageError if
-        the module lacks it, and whatever the module raises."""
-        if self.agent:
-            return self.agent
+        it cannot be one, and whatever the module raises."""
         if self.command:
-            return Command(self.command)
-        agent = load(self.target)
-        if not callable(agent):
-            raise UsageError(
-                f"{self.target} is {_a(agent)}, not a function: write module:function,"
-                " a function of (question, *, history, settings, tools)"
-            )
-        return agent  # type: ignore[no-any-return]
+            return Agent(Command(self.command), tells_address=True)
+        found = load(self.target) if self.agent is None else self.agent
+        return agent_of(found, self.target or self.name)
+
+    def reset(self) -> None:
+        """Let the agent forget, before a conversation begins."""
+        if self.reset_by:
+            load(self.reset_by)()
 
 
 def command(line: str) -> Implementation:
@@ -108,11 +105,6 @@ def _check_target(target: str) -> tuple[str, str]:
     return module_name, attribute
 
 
-def _a(value: Any) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
-
-
 class Command:
     """An agent in any language: a command that gets the question and finds its endpoint
     in OPENAI_BASE_URL. Its tools cannot be watched, its history is its own affair."""
@@ -122,11 +114,10 @@ class Command:
         if os.name == "nt":  # there, shlex leaves the quotes around a word
             self.words = [word.strip("\"'") for word in self.words]
 
-    def __call__(
-        self, question: str, *, history: Sequence[Any], settings: Any, **_: Any
-    ) -> list[Any]:
+    def __call__(self, asking: Asking) -> list[Any]:
         """Run the command. Raises CommandFailed if it ends with another code than 0."""
-        if history:
+        settings, question = asking.settings, asking.question
+        if asking.history:
             raise UsageError("a command answers single questions, no follow-ups")
         kept = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
         environment = {
