@@ -1,0 +1,59 @@
+"""Which model answers: the endpoint of the settings, or what the table names instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from equivalence.errors import UsageError
+from equivalence.gateway import Gateway, HttpUpstream, Script, Upstream
+from equivalence.runs.implementation import load
+from equivalence.settings import Settings
+
+NO_MODEL = (
+    "there is no model to ask: give --base-url and --model, set LLM_BASE_URL and"
+    ' LLM_MODEL, name an upstream in [tool.equivalence] (upstream = "script:FILE.yaml"'
+    " plays replies), or replay a recording"
+)
+
+NewUpstream = Callable[[int], Upstream]
+"""Returns what answers a run, given the run's number in its plan."""
+
+
+def upstreams(settings: Settings, named: str | None, folder: Path) -> NewUpstream:
+    """Return what makes the upstream of each run: one endpoint for all, where the
+    settings name one; else what the table names, made anew for each run: a script, or
+    `module:name`, called with `run_seed=` the run's number. Raises UsageError if there
+    is neither."""
+    if settings.base_url:
+        endpoint = http_upstream(settings)
+        return lambda number: endpoint
+    if not named:
+        raise UsageError(NO_MODEL)
+    kind, _, rest = named.partition(":")
+    if kind == "script":
+        from equivalence.gateway.script import read_script
+
+        items = read_script(folder / rest)
+        return lambda number: Script(items)
+    make: Any = load(named)
+    return lambda number: make(run_seed=number)  # type: ignore[no-any-return]
+
+
+def http_upstream(settings: Settings) -> HttpUpstream:
+    """Return the endpoint of the settings, which must name one."""
+    assert settings.base_url
+    key = settings.api_key.get_secret_value() if settings.api_key else None
+    return HttpUpstream(settings.base_url, key)
+
+
+def new_gateway(settings: Settings, upstream: Upstream, **more: Any) -> Gateway:
+    """Return a gateway, not started yet, as the settings want it."""
+    return Gateway(
+        upstream,
+        repair=settings.repair,
+        echo_reasoning=settings.echo_reasoning,
+        timeout=settings.timeout,
+        **more,
+    )

@@ -1,0 +1,65 @@
+"""A run in words, for the terminal and for a stage's own command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from equivalence.gateway.canonical import shown
+from equivalence.runs.record import STATUSES, Run, Step
+
+LONGEST_VALUE = 300
+
+
+def call(step: Step) -> str:
+    """Return the call as it would be written in Python: get_weather(city="北京")."""
+    if not isinstance(step.arguments, dict):
+        return f"{step.tool}({step.arguments_text})"
+    inner = (
+        f"{name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in step.arguments.items()
+    )
+    return f"{step.tool}({', '.join(inner)})"
+
+
+def short(value: Any, limit: int = LONGEST_VALUE) -> str:
+    """Return the value in one line of at most `limit` characters."""
+    text = value if isinstance(value, str) else shown(value)
+    text = " ".join(visible(text).split())
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def ungrounded(number: str) -> str:
+    """Return the mark beside a call with a number that nobody had said."""
+    return f"! {number} was made up: in no question and no earlier result"
+
+
+def not_seen(step: Step) -> str:
+    """Return what is said where no result was seen."""
+    return "(no result)" if step.ok is False else "(result not known)"
+
+
+def mark(step: Step) -> str:
+    """Return the sign in front of a result: ✗ where the call did not work."""
+    return "✗" if step.ok is False else "→"
+
+
+def ending(run: Run) -> str:
+    """Return the answer, or how the run ended where it has none."""
+    if run.status == "completed":
+        return run.answer
+    words = [f"[{run.status}] {STATUSES.get(run.status, '')}"]
+    words += [part for part in (run.error, run.answer) if part]
+    return "\n".join(words)
+
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+)
+
+
+def visible(text: str) -> str:
+    """Return the text with what steers a terminal, or turns the direction of writing,
+    shown as what it is: \\x1b. Line breaks and tabs stay."""
+    return _INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
