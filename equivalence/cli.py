@@ -15,6 +15,7 @@ from pathlib import Path
 
 from equivalence.commands.arguments import (
     add_asked,
+    add_comparison,
     add_implementations,
     add_model,
     add_output,
@@ -72,9 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = add("run", "run implementations on questions and compare them")
     add_asked(run)
-    run.add_argument(
-        "--rules", action="store_true", help="print every rule of comparing"
-    )
+    add_comparison(run)
     add_output(run)
 
     record = add(
@@ -104,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         "--cross", action="store_true", help="each on the answers of all the others too"
     )
     replay.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    add_comparison(replay)
     add_output(replay)
 
     drift = add(
@@ -133,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RUNS.jsonl",
         help="the right side, where a side has several files",
     )
+    add_comparison(diff)
     diff.add_argument("--all", action="store_true", help="show equal runs too")
     add_output(diff, out=False)
 

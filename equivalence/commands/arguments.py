@@ -15,6 +15,7 @@ from equivalence.runs.plan import Conversation, Plan, read_questions
 from equivalence.table import Table
 
 if TYPE_CHECKING:
+    from equivalence.judge.compare import Judge
     from equivalence.runs.files import RunFile
     from equivalence.settings import Settings
 
@@ -78,6 +79,46 @@ def add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
             metavar="FILE",
             help="write each run to it; the same command goes on where it ended",
         )
+
+
+def add_comparison(parser: argparse.ArgumentParser) -> None:
+    """Add how runs are compared, and what of it is accepted."""
+    parser.add_argument(
+        "--compare",
+        choices=("requests", "steps"),
+        default="requests",
+        help="what is compared: steps for implementations whose requests can never be"
+        " equal (tool, arguments, result, status and answer); default %(default)s",
+    )
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="pass over what stands there: $.temperature, $.messages[*].name; repeat it",
+    )
+    parser.add_argument(
+        "--accept", type=Path, metavar="FILE", help="differences that are known, TOML"
+    )
+    parser.add_argument(
+        "--rules", action="store_true", help="print every rule of comparing"
+    )
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the verdicts for a pull request's comment",
+    )
+
+
+def judge_of(arguments: argparse.Namespace) -> Judge:
+    """Return the judge that the arguments ask for. Raises UsageError if a rule cannot
+    be one, or the file of accepted differences cannot be read."""
+    from equivalence.judge.accepted import read_accepted
+    from equivalence.judge.compare import Judge, Rules
+
+    rules = Rules(arguments.compare, tuple(arguments.ignore))
+    return Judge(rules, read_accepted(arguments.accept))
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from equivalence.commands.arguments import judge_of
 from equivalence.errors import UsageError
-from equivalence.judge.compare import Judge, Verdict, counted
+from equivalence.judge.compare import Verdict, counted
 from equivalence.judge.exit_codes import exit_code
 from equivalence.runs.files import Place, RunIndex
 from equivalence.runs.record import Asked, Run
@@ -27,7 +28,8 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
     if not pairs:
         raise UsageError("the two sides have no question in common")
     names = _names(lefts, rights)
-    judge, counts = Judge(), Counter[str]()
+    judge, counts = judge_of(arguments), Counter[str]()
+    unequal: list[Verdict] = []
     document = JsonDocument() if arguments.json else None
     for asked in pairs:
         couple = [
@@ -39,6 +41,8 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
         if document:
             places = left.places[asked[0]], right.places[asked[1]]
             document.add(verdict, places)
+        if verdict.verdict != "equivalent":
+            unequal.append(verdict)
         if arguments.all or verdict.verdict != "equivalent":
             _draw(couple, verdict, sys.stderr if document else sys.stdout)
     if document:
@@ -50,6 +54,11 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
     )
     for question in dict.fromkeys(asked.question for asked in alone):
         print(f"on one side only: {question}", file=sys.stderr)
+    if arguments.markdown:
+        from equivalence.show.markdown import write_markdown
+
+        equal = [Verdict("", "", "", "equivalent")] * counts["equivalent"]
+        write_markdown(arguments.markdown, [*equal, *unequal])
     found = [Verdict("", "", "", name) for name in counts]
     return exit_code(found, failed=bool(alone))
 

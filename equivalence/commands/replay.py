@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from equivalence.commands.arguments import implementations_of, load_tools, run_file
+from equivalence.commands.arguments import (
+    implementations_of,
+    judge_of,
+    load_tools,
+    run_file,
+)
 from equivalence.errors import UsageError
 from equivalence.judge.compare import among_each_other
 from equivalence.judge.exit_codes import exit_code
@@ -19,6 +24,7 @@ from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
 from equivalence.show import replay as show
 from equivalence.show import terminal
+from equivalence.show.markdown import write_markdown
 from equivalence.table import Table
 
 
@@ -46,8 +52,9 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
     ]
     pairs = [(r, one) for r, one in pairs if r[0].protocol == one.protocol]
     tools = load_tools(arguments.tools or _recorded_tools(path, wanted, table))
+    judge = judge_of(arguments)
     total = sum(len(runs) for runs, _ in pairs)
-    replayed = (each for runs, one in pairs for each in replay(runs, one, tools))
+    replayed = (each for runs, one in pairs for each in replay(runs, one, tools, judge))
     with run_file(arguments.out) as out:
         played = []
         for each in terminal.tracked(replayed, "replaying", total):
@@ -65,6 +72,7 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
             "cross": [asdict(cell) for cell in cells(played)],
         }
         print(json.dumps(document, ensure_ascii=False))
+    write_markdown(arguments.markdown, [each.verdict for each in played])
     return exit_code([each.verdict for each in played])
 
 

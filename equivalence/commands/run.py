@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from equivalence.commands.arguments import plan_of, run_file
-from equivalence.judge.compare import Judge
+from equivalence.commands.arguments import judge_of, plan_of, run_file
 from equivalence.judge.exit_codes import exit_code
 from equivalence.runs.session import EndpointFailed, gather, together
 from equivalence.runs.upstreams import upstreams
+from equivalence.show.markdown import write_markdown
 from equivalence.show.report import Report
 from equivalence.table import Table
 
@@ -18,8 +18,8 @@ def run_command(arguments: argparse.Namespace, table: Table) -> int:
     """Run what the arguments ask for; return the exit code."""
     plan = plan_of(arguments, table)
     new_upstream = upstreams(plan.settings, table.upstream, table.folder)
-    report = Report(as_json=arguments.json, rules=arguments.rules)
-    judge, failure = Judge(), None
+    judge, failure = judge_of(arguments), None
+    report = Report(judge, as_json=arguments.json, rules=arguments.rules)
     with run_file(arguments.out) as out, report:
         runs = gather(plan, new_upstream, out, again=arguments.again)
         try:
@@ -29,6 +29,7 @@ def run_command(arguments: argparse.Namespace, table: Table) -> int:
             failure = error
     if failure:
         print(gave_up(failure, arguments.out is not None), file=sys.stderr)
+    write_markdown(arguments.markdown, report.verdicts)
     return exit_code(report.verdicts, report.runs, failed=bool(failure))
 
 

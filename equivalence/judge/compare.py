@@ -7,11 +7,13 @@ Whoever differs first, while all before was equal, is the cause.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import zip_longest
 from typing import Any
 
+from equivalence.errors import UsageError
 from equivalence.gateway.canonical import (
     ABSENT,
     canonical_message,
@@ -33,6 +35,8 @@ RULES = {
     "reasoning": "Reasoning beside a reply is not compared: no stage reads it.",
     "protocol": "Where one of the two has its tool calls in text, their requests cannot"
     " be the same: steps (tool, arguments, result), status and answer are compared.",
+    "steps": "Runs are compared by their steps: tool, arguments, result, status and"
+    " answer. Their requests are not compared.",
     "attempts": "An attempt that failed and was repeated by the client is not compared:"
     " the server failed, not the code.",
 }
@@ -69,6 +73,8 @@ class Divergence:
     call_side: int | None = None
     """Number of the right run's model call, where model calls that were under way
     together came in another order there; None: the same."""
+    requests: str | None = None
+    """Where runs are compared by steps: where their requests first differ."""
     began: str | None = None
     """The earlier question of the conversation at which the two parted, by this cause;
     the requests differ since, because each holds its own conversation. None: here."""
@@ -94,6 +100,8 @@ class Verdict:
     history: tuple[str, ...] = ()
     """The earlier questions of the conversation."""
     repeat: int = 0
+    reason: str = ""
+    """Why it is accepted."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as it stands in JSON; a value that is absent on one side
@@ -109,6 +117,10 @@ class Verdict:
         place = self.divergence
         for key in ("cause", "model_call", "path", "began"):
             data[key] = getattr(place, key, None)
+        if self.reason:
+            data["reason"] = self.reason
+        if place and place.requests:
+            data["requests"] = place.requests
         if place:
             if (offset := text_offset(place.left, place.right)) is not None:
                 data["offset"] = offset
@@ -118,20 +130,69 @@ class Verdict:
         return data
 
 
+@dataclass(frozen=True)
+class Rules:
+    """How runs are compared."""
+
+    by: str = "requests"
+    """"requests": every byte that the code wrote, and all that came of it. "steps":
+    tool, arguments, result, status and answer alone, for implementations whose requests
+    can never be equal."""
+    ignore: tuple[str, ...] = ()
+    """JSON paths that are passed over, with all that stands below them; [*] is any
+    place of a list: $.temperature, $.messages[*].name."""
+
+    def __post_init__(self) -> None:
+        """Raise UsageError if something cannot be a rule."""
+        if self.by not in ("requests", "steps"):
+            raise UsageError(f"runs are compared by requests or steps, not {self.by!r}")
+        for path in self.ignore:
+            if not re.match(r"\$\.|steps\[", path):
+                raise UsageError(
+                    f"{path!r} is no path: write what a verdict prints, $.temperature or"
+                    " steps[0].result; [*] is any place"
+                )
+
+    def differences(
+        self, left: Any, right: Any, path: str = "$"
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """Yield the differences of two values that count."""
+        for found in differences(left, right, path):
+            if not self.ignores(found[0]):
+                yield found
+
+    def ignores(self, path: str) -> bool:
+        """Tell whether what stands there is passed over."""
+        return any(_pattern(each).match(path) for each in self.ignore)
+
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    """What fits a path and all that stands below it."""
+    return re.compile(re.escape(path).replace(r"\[\*\]", r"\[\d+\]") + r"(?![\w])")
+
+
+STRICT = Rules()
+
+
 class Judge:
     """Judges the runs of conversations, question after question. Once two have parted,
     their conversations differ: what follows from that has the cause it began with, so
     that a model that answered otherwise is not blamed on the code one question later.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, rules: Rules = STRICT, accept: Accept = lambda verdict, *_: verdict
+    ) -> None:
+        self.rules = rules
+        self.accept = accept
         self._found: dict[tuple[Any, ...], Verdict] = {}
 
     def __call__(self, left: Run, right: Run) -> Verdict:
         """Return the verdict on two runs of one question. The questions before it are
         known if their runs were judged here."""
         pair = left.implementation, right.implementation, left.repeat
-        verdict = judge(left, right)
+        verdict = judge(left, right, self.rules)
         earlier = self._found.get((*pair, *left.history))
         first = earlier.divergence if earlier else None
         place = verdict.divergence
@@ -141,7 +202,7 @@ class Judge:
             verdict = replace(verdict, verdict=earlier.verdict, divergence=place)
         if verdict.divergence:
             self._found[(*pair, *left.history, left.question)] = verdict
-        return verdict
+        return self.accept(verdict, left, right)
 
 
 def _from_history(place: Divergence) -> bool:
@@ -150,9 +211,13 @@ def _from_history(place: Divergence) -> bool:
     return written and place.path.startswith("$.messages")
 
 
-def judge(left: Run, right: Run) -> Verdict:
+Accept = Callable[[Verdict, Run, Run], Verdict]
+"""Makes of a verdict an accepted one, where somebody knows the difference."""
+
+
+def judge(left: Run, right: Run, rules: Rules = STRICT) -> Verdict:
     """Return the verdict on two runs of one question, by themselves."""
-    divergence = compare(left, right)
+    divergence = compare(left, right, rules)
     if divergence and not _server_failed(left, right, divergence):
         verdict = "different"
     elif divergence or {left.status, right.status} & {"model_error", "failed"}:
@@ -187,10 +252,11 @@ def _asked(run: Run) -> tuple[str, ...]:
     return (*run.history, run.question, str(run.repeat))
 
 
-def compare(left: Run, right: Run) -> Divergence | None:
+def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
     """Return the first divergence of two runs; None where there is none."""
-    if left.protocol != right.protocol:
-        return next(_step_divergences(left, right), None)
+    if rules.by == "steps" or left.protocol != right.protocol:
+        found = next(_step_divergences(left, right, rules), None)
+        return found and replace(found, requests=_where_requests_differ(left, right))
     lefts, rights = left.model_calls, right.model_calls
     for index, other in _paired(lefts, rights):
         number = (other if index is None else index) + 1
@@ -203,12 +269,14 @@ def compare(left: Run, right: Run) -> Divergence | None:
             return Divergence("control", number, "status", *ends)
         a, b = lefts[index], rights[other]
         side = None if index == other else other + 1
-        for place in differences(request(a), request(b)):
+        for place in rules.differences(request(a), request(b)):
             cause = _who_wrote(place[0], a, left, right)
             return Divergence(cause, number, *place, call_side=side)
-        for place in differences(reply(a), reply(b)):
+        for place in rules.differences(reply(a), reply(b)):
             return Divergence("reply", number, *place, call_side=side)
         for cause, place in _tool_differences(left, right, number, other + 1):
+            if rules.ignores(place[0]):
+                continue
             return Divergence(cause, number, *place, call_side=side)
     number = max(len(lefts), 1)
     for name in ("status", "answer"):
@@ -256,9 +324,11 @@ def _paired(
         yield None, other
 
 
-def ignored(left: Run, right: Run) -> set[str]:
+def ignored(left: Run, right: Run, rules: Rules = STRICT) -> set[str]:
     """Return the names of the RULES by which the two runs were equal where they are not
     the same to the letter."""
+    if rules.by == "steps":
+        return {"steps"}
     if left.protocol != right.protocol:
         return {"protocol"}
     found = set()
@@ -352,7 +422,7 @@ def _who_wrote(path: str, exchange: Exchange, left: Run, right: Run) -> str:
     return "request"
 
 
-def _step_divergences(left: Run, right: Run) -> Iterator[Divergence]:
+def _step_divergences(left: Run, right: Run, rules: Rules) -> Iterator[Divergence]:
     """The divergences of two runs whose requests are not compared."""
     for index, (a, b) in enumerate(zip_longest(left.steps, right.steps)):
         path, number = f"steps[{index}]", (a or b).turn
@@ -364,16 +434,28 @@ def _step_divergences(left: Run, right: Run) -> Iterator[Divergence]:
             yield Divergence("control", number, "status", *ends)
             return
         x, y = ({"tool": s.tool, "arguments": s.arguments} for s in (a, b))
-        for place in differences(x, y, path):
+        for place in rules.differences(x, y, path):
             yield Divergence("unknown", number, *place)
         for cause, place in _step_differences(a, b, path):
-            yield Divergence(cause, number, *place)
+            if not rules.ignores(place[0]):
+                yield Divergence(cause, number, *place)
     number = max(len(left.model_calls), 1)
     for name in ("status", "answer"):
         values = getattr(left, name), getattr(right, name)
         if values[0] != values[1]:
             ended = {left.status, right.status} & {"step_limit", "failed"}
             yield Divergence("control" if ended else "unknown", number, name, *values)
+
+
+def _where_requests_differ(left: Run, right: Run) -> str | None:
+    """Where the requests of two runs, which were not compared, first differ; None where
+    one has none."""
+    for number, (a, b) in enumerate(
+        zip(left.model_calls, right.model_calls, strict=False), 1
+    ):
+        for path, *_ in differences(request(a), request(b)):
+            return f"model call {number}, {path}"
+    return None
 
 
 def request(exchange: Exchange) -> Any:
@@ -395,6 +477,8 @@ def reply(exchange: Exchange) -> Any:
 def explain(verdict: Verdict) -> str:
     """Return one sentence on what the verdict means and what to do next."""
     place = verdict.divergence
+    if verdict.verdict == "accepted":
+        return f"Accepted: {verdict.reason}"
     if place is None:
         return {
             "equivalent": "Same requests, same replies, same tools, same end.",
@@ -404,6 +488,9 @@ def explain(verdict: Verdict) -> str:
         return "The endpoint failed for one of the two: run it again, or replay."
     if place.began:
         return f"At the earlier question {place.began!r}: {CAUSES[place.cause]}"
+    if place.requests:
+        where = f" They first differ in {place.requests}."
+        return CAUSES[place.cause] + where
     return CAUSES[place.cause]
 
 

@@ -8,7 +8,7 @@ or a key: a request that is not in the recording fails and says where it differs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,12 +44,13 @@ class Replayed:
 def replay(
     runs: Sequence[Run],
     implementation: Implementation,
-    tools: Sequence[Callable[..., Any]],
+    tools: Sequence[Any],
+    judge: Judge | None = None,
 ) -> Iterator[Replayed]:
     """Yield each of the recorded runs with the implementation in its place, on the
     recorded replies; they are those of one source, in the order of their conversations.
     Raises UsageError if a question is there without the one that it follows."""
-    judge = Judge()
+    judge = judge or Judge()
     if not runs:
         return
     settings = settings_of(runs[0])

@@ -81,9 +81,7 @@ def _asked_for(function: Callable[..., Any], target: str) -> set[str]:
         return set()
     kinds = {parameter.kind for parameter in parameters}
     positional = [
-        p
-        for p in parameters
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
     if not positional and inspect.Parameter.VAR_POSITIONAL not in kinds:
         raise UsageError(f"{target} takes no question: its first parameter is for it")
@@ -173,8 +171,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _awaited(value: Any) -> Any:
-    """What comes of a coroutine or of a generator; the value itself, if it is neither.
-    """
+    """What comes of a coroutine or of a generator; the value itself, if it is neither."""
     if inspect.isawaitable(value):
         return _loop().run(_await(value))
     if inspect.isasyncgen(value):

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from equivalence.judge.compare import RULES, Verdict, ignored
+from equivalence.judge.compare import RULES, Judge, Verdict, ignored
 from equivalence.runs.files import to_json
 from equivalence.runs.record import Run
 from equivalence.show import terminal
@@ -15,8 +15,9 @@ from equivalence.show import terminal
 class Report:
     """Gathers runs and verdicts; a context manager, whose end shows the summary."""
 
-    def __init__(self, *, as_json: bool, rules: bool = False) -> None:
+    def __init__(self, judge: Judge, *, as_json: bool, rules: bool = False) -> None:
         self.as_json = as_json
+        self.judge = judge
         self.ignored = set(RULES) if rules else set()
         self.out = terminal.console(sys.stderr if as_json else sys.stdout)
         self.runs: list[Run] = []
@@ -33,14 +34,15 @@ class Report:
         self.runs += runs
         self.verdicts += verdicts
         for run in runs[1:]:
-            self.ignored |= ignored(runs[0], run)
+            self.ignored |= ignored(runs[0], run, self.judge.rules)
         terminal.side_by_side(self.out, runs)
         terminal.notes(self.out, runs)
         terminal.verdicts(self.out, verdicts)
 
     def end(self) -> None:
         """Show the summary, and print the JSON document if it was asked for."""
-        terminal.summary(self.out, self.verdicts, self.ignored)
+        terminal.summary(self.out, self.verdicts, self.ignored, self.judge.rules.ignore)
+        terminal.absent(self.out, self.judge.accept)
         if self.as_json:
             document = {
                 "runs": [to_json(run) for run in self.runs],

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -167,7 +167,10 @@ def apart(place: Divergence) -> tuple[str, str]:
 
 
 def summary(
-    out: Console, verdicts: Sequence[Verdict], ignored: Iterable[str] = ()
+    out: Console,
+    verdicts: Sequence[Verdict],
+    ignored: Iterable[str] = (),
+    paths: Sequence[str] = (),
 ) -> None:
     """Print how many comparisons came to what, and the rules by which something was
     ignored."""
@@ -178,10 +181,18 @@ def summary(
         counts[found.verdict] += 1
     out.print()
     rules(out, ignored)
+    if paths:
+        out.print(text(f"Ignored as asked: {', '.join(paths)}", "yellow"))
     words = [f"{count} {name}" for name, count in counts.items() if count]
     out.print(
         text(f"{counted(len(verdicts), 'comparison')}: {', '.join(words)}", "bold")
     )
+
+
+def absent(out: Console, accept: Any) -> None:
+    """Print which accepted differences have not occurred: their entries can go."""
+    for reason in getattr(accept, "absent", ()):
+        out.print(text(f"accepted, but it did not occur: {reason}", "yellow"))
 
 
 def rules(out: Console, names: Iterable[str]) -> None:
