@@ -102,7 +102,28 @@ def _parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--cross", action="store_true", help="each on the answers of all the others too"
     )
-    replay.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    replay.add_argument(
+        "--command",
+        dest="commands",
+        action="append",
+        default=[],
+        metavar='"CMD {question}"',
+        help="an agent in any language, on the recorded answers",
+    )
+    replay.add_argument(
+        "--tools",
+        metavar="recorded|module:NAME",
+        help="recorded: run no tool, answer with its recorded results; else your own",
+    )
+    replay.add_argument(
+        "--from",
+        dest="first_live",
+        type=int,
+        metavar="N",
+        help="a live model answers from model call N on: only the model can differ",
+    )
+    replay.add_argument("--model", metavar="NAME", help="of --from")
+    replay.add_argument("--base-url", metavar="URL", help="of --from")
     add_comparison(replay)
     add_output(replay)
 

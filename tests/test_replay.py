@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,11 @@ from equivalence.gateway import Exchange, Gateway, Playback
 from equivalence.gateway.upstreams import Reply, completion
 from equivalence.judge.compare import among_each_other
 from equivalence.judge.exit_codes import exit_code
-from equivalence.judge.replay import cells
+from equivalence.judge.replay import cells, replay
 from equivalence.runs.files import read_runs
 from equivalence.runs.record import Run
 from offline_model import OfflineModel
+from tools import TOOLS
 from variants.faults import FAULTS
 
 COMMITTED = sorted((ROOT / "cassettes").glob("*.jsonl"))
@@ -343,3 +345,102 @@ def test_committed_recordings_name_no_machine(path: Path) -> None:
 
 def test_committed_recordings_are_small() -> None:
     assert sum(path.stat().st_size for path in COMMITTED) < 4_000_000
+
+
+# ------------------------------------------------------------ tools that are not run again
+
+
+def test_recorded_tools_are_not_run_again(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody's mail is sent again, and a changed value is no difference."""
+    tools = '''
+import pathlib
+sent = pathlib.Path("sent")
+def send(to: str, times: int = 1) -> dict:
+    """Send a mail."""
+    sent.write_text(sent.read_text() + to if sent.exists() else to)
+    return {"sent": to, "number": len(sent.read_text())}
+def fail(text: str) -> str:
+    """Fail."""
+    raise KeyError(text)
+TOOLS = [send, fail]
+'''
+    (own / "mail.py").write_text(tools)
+    (own / "replies.yaml").write_text(
+        '- calls: [[send, \'{"to": "a"}\', a], [fail, \'{"text": "x"}\', b]]\n- done\n'
+    )
+    table = (own / "pyproject.toml").read_text("utf-8")
+    table = table.replace('"offline_model:OfflineModel"', '"script:replies.yaml"')
+    table = table.replace('"tools:TOOLS"', '"mail:TOOLS"')
+    (own / "pyproject.toml").write_text(table, "utf-8")
+    names = [part for name in CALLERS for part in ("--implementation", name)]
+    assert main(["record", "go", *names, "--out", "r.jsonl"]) == 0
+    assert (own / "sent").read_text() == "a" * len(CALLERS)
+    capsys.readouterr()
+    assert main(["replay", "r.jsonl", "--tools", "recorded"]) == 0
+    assert capsys.readouterr().out.startswith("Tools: their recorded results.")
+    assert (own / "sent").read_text() == "a" * len(CALLERS)
+    assert main(["replay", "r.jsonl"]) == 1  # the tool answers differently now
+    out = capsys.readouterr().out
+    assert out.startswith("Tools: run again.")
+    assert "cause: tool" in " ".join(out.split())
+
+
+def test_a_call_that_is_not_recorded_is_named(tmp_path: Path) -> None:
+    (recorded,) = record(tmp_path / "r.jsonl", ByQuestion(), ["stage3"], [["for ever"]])
+    recorded.steps = recorded.steps[:1]
+    (each,) = replay([recorded], named("stage3"), TOOLS, tools_recorded=True)
+    assert "get_current_time() is not in the recording: it was not run" in (
+        each.run.warnings
+    )
+    assert not each.faithful
+
+
+# ------------------------------------------------------------------------------ the fork
+
+
+def test_from_a_model_call_on_a_live_model_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the model differs: what it did first is named."""
+    path = str(tmp_path / "f.jsonl")
+    record(tmp_path / "f.jsonl", ByQuestion(), ["stage3", "stage4"], [["for ever"]])
+    other = Counting(ByQuestion(**{"for ever": [{"content": "enough"}]}))
+    with Gateway(other, repair=False) as endpoint:
+        live = ["--model", "another", "--base-url", endpoint.url]
+        for first, asked in ((1, 2), (3, 2)):
+            other.asked = 0
+            assert main(["replay", path, "--from", str(first), *live, "--json"]) == 1
+            verdicts = json.loads(capsys.readouterr().out)["verdicts"]
+            places = {(v["cause"], v["model_call"], v["path"]) for v in verdicts}
+            assert places == {("reply", first, "$.message.content")}
+            assert {v["right_value"] for v in verdicts} == {"enough"}
+            assert other.asked == asked
+        assert main(["replay", path, "--from", "3", *live]) == 1
+        shown = capsys.readouterr().out
+        assert "From model call 3 on: another." in shown
+    assert main(["replay", path, *live]) == 2
+    assert main(["replay", path, "--from", "0", *live]) == 2
+
+
+# ------------------------------------------------------------------------------ commands
+
+
+def test_a_recorded_command_is_replayed(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "agent.py").write_text(
+        "import json, os, sys, urllib.request\n"
+        "body = {'model': 'm', 'messages': [{'role': 'user', 'content': sys.argv[1]}]}\n"
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "kind = {'Content-Type': 'application/json'}\n"
+        "request = urllib.request.Request(url, json.dumps(body).encode(), kind)\n"
+        "print(urllib.request.urlopen(request).read())\n"
+    )
+    line = f"{sys.executable} agent.py {{question}}"
+    assert main(["record", "hello", "--command", line, "--out", "c.jsonl"]) == 0
+    assert main(["replay", "c.jsonl"]) == 2
+    assert "name an --implementation" in capsys.readouterr().err
+    assert main(["replay", "c.jsonl", "--command", line]) == 0
+    assert "1 did exactly what was recorded" in capsys.readouterr().out

@@ -28,6 +28,7 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
     if not pairs:
         raise UsageError("the two sides have no question in common")
     names = _names(lefts, rights)
+    versions: tuple[Versions, Versions] = ({}, {})
     judge, counts = judge_of(arguments), Counter[str]()
     unequal: list[Verdict] = []
     document = JsonDocument() if arguments.json else None
@@ -36,6 +37,9 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
             _labelled(side.read(one), side.places[one], names[at])
             for at, (side, one) in enumerate(zip((left, right), asked, strict=True))
         ]
+        for seen, run in zip(versions, couple, strict=True):
+            for package, version in run.versions.items():
+                seen.setdefault(package, set()).add(version)
         verdict = judge(*couple)
         counts[verdict.verdict] += 1
         if document:
@@ -47,6 +51,8 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
             _draw(couple, verdict, sys.stderr if document else sys.stdout)
     if document:
         document.end()
+    for line in _version_lines(*versions):
+        print(line, file=sys.stderr if document else sys.stdout)
     words = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     print(
         f"{counted(len(pairs), 'comparison')}: {words}",
@@ -61,6 +67,24 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
         write_markdown(arguments.markdown, [*equal, *unequal])
     found = [Verdict("", "", "", name) for name in counts]
     return exit_code(found, failed=bool(alone))
+
+
+Versions = dict[str, set[str]]
+"""The versions of each package that runs were made with."""
+
+
+def _version_lines(left: Versions, right: Versions) -> list[str]:
+    """A line for each package whose versions are not the same on both sides."""
+    return [
+        f"versions: {package} {_listed(left.get(package))} on the left,"
+        f" {_listed(right.get(package))} on the right"
+        for package in dict.fromkeys([*left, *right])
+        if left.get(package) != right.get(package)
+    ]
+
+
+def _listed(versions: set[str] | None) -> str:
+    return " and ".join(sorted(versions)) if versions else "not known"
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[list[Path], list[Path]]:

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from equivalence.commands.arguments import (
@@ -16,12 +16,14 @@ from equivalence.commands.arguments import (
     run_file,
 )
 from equivalence.errors import UsageError
-from equivalence.judge.compare import among_each_other
+from equivalence.judge.compare import Judge, among_each_other
 from equivalence.judge.exit_codes import exit_code
-from equivalence.judge.replay import cells, replay
+from equivalence.judge.replay import Live, cells, replay
 from equivalence.runs.files import read_runs, to_json
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
+from equivalence.runs.upstreams import upstreams
+from equivalence.settings import load_settings
 from equivalence.show import replay as show
 from equivalence.show import terminal
 from equivalence.show.markdown import write_markdown
@@ -38,11 +40,11 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
     wanted = [run for run in recorded if _wanted(run, recorded, arguments.question)]
     if not wanted:
         raise UsageError(f"{path} has no recorded run of these questions to replay")
-    own = arguments.implementation is None
+    own = arguments.implementation is None and not arguments.commands
     implementations = (
         _recorded_ones(path, wanted, table)
         if own
-        else implementations_of(table, arguments.implementation)
+        else implementations_of(table, arguments.implementation, arguments.commands)
     )
     pairs = [
         ([run for run in wanted if run.implementation == source], implementation)
@@ -51,19 +53,39 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
         if source == implementation.name or arguments.cross or not own
     ]
     pairs = [(r, one) for r, one in pairs if r[0].protocol == one.protocol]
-    tools = load_tools(arguments.tools or _recorded_tools(path, wanted, table))
+    tools_recorded = arguments.tools == "recorded"
+    named = None if tools_recorded else arguments.tools
+    tools = load_tools(named or _recorded_tools(path, wanted, table))
+    live = _live(arguments, table)
     judge = judge_of(arguments)
+    if live:
+        rules = replace(judge.rules, ignore=(*judge.rules.ignore, "$.model"))
+        judge = Judge(rules, judge.accept)
     total = sum(len(runs) for runs, _ in pairs)
-    replayed = (each for runs, one in pairs for each in replay(runs, one, tools, judge))
+    replayed = (
+        each
+        for runs, one in pairs
+        for each in replay(
+            runs, one, tools, judge, tools_recorded=tools_recorded, live=live
+        )
+    )
     with run_file(arguments.out) as out:
         played = []
         for each in terminal.tracked(replayed, "replaying", total):
             played.append(each)
             if out is not None:
                 out.append(each.run)
-    among = among_each_other(each.recorded for each in played) if own else []
+    alone = own and not live
+    among = among_each_other(each.recorded for each in played) if alone else []
     console = terminal.console(sys.stderr if arguments.json else sys.stdout)
-    show.replays(console, played, among, in_full=bool(arguments.question))
+    done = "their recorded results" if tools_recorded else "run again"
+    console.print(terminal.text(f"Tools: {done}."))
+    if live:
+        console.print(
+            terminal.text(f"From model call {live.first_call} on: {live.model}.")
+        )
+    in_full = bool(arguments.question) or live is not None
+    show.replays(console, played, among, in_full=in_full)
     if arguments.json:
         document = {
             "runs": [to_json(each.run) for each in played],
@@ -74,6 +96,19 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
         print(json.dumps(document, ensure_ascii=False))
     write_markdown(arguments.markdown, [each.verdict for each in played])
     return exit_code([each.verdict for each in played])
+
+
+def _live(arguments: argparse.Namespace, table: Table) -> Live | None:
+    """The live model that goes on from a model call, if one is asked for."""
+    if arguments.first_live is None:
+        if arguments.model or arguments.base_url:
+            raise UsageError("--model and --base-url go with --from N")
+        return None
+    if arguments.first_live < 1:
+        raise UsageError("--from: model calls are numbered from 1")
+    settings = load_settings(base_url=arguments.base_url, model=arguments.model)
+    new_upstream = upstreams(settings, table.upstream, table.folder)
+    return Live(arguments.first_live, settings.model, settings.base_url, new_upstream)
 
 
 def _wanted(run: Run, recorded: Sequence[Run], questions: Sequence[str]) -> bool:

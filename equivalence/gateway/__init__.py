@@ -11,6 +11,7 @@ from typing import Any
 
 _HOMES = {
     "Exchange": "exchange",
+    "Fork": "playback",
     "Gateway": "server",
     "HttpUpstream": "upstreams",
     "Kept": "run",

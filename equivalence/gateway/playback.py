@@ -7,13 +7,13 @@ the two differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from equivalence.gateway.canonical import canonical_request, differences, excerpts
 from equivalence.gateway.exchange import Exchange
 from equivalence.gateway.streaming import to_stream
-from equivalence.gateway.upstreams import Reply, dump, error_reply, model_list
+from equivalence.gateway.upstreams import Reply, Upstream, dump, error_reply, model_list
 
 LONGEST_VALUE = 200
 
@@ -23,12 +23,16 @@ class Playback:
     client repeated. Not to be shared between runs.
 
     Model calls that were under way together may come in another order than recorded:
-    among them, the first with the same request answers.
+    among them, the first with the same request answers. `but`: fields of a request that
+    do not count.
     """
 
-    def __init__(self, model_calls: Sequence[Exchange] = ()) -> None:
+    def __init__(
+        self, model_calls: Sequence[Exchange] = (), but: Collection[str] = ()
+    ) -> None:
         self.calls = list(model_calls)
-        self.requests = [canonical_request(call.request) for call in self.calls]
+        self.but = but
+        self.requests = [self._plain(call.request) for call in self.calls]
         self.left = list(range(len(self.calls)))
         self.asked = 0
 
@@ -38,13 +42,17 @@ class Playback:
     def next_reply(self, request: dict[str, Any]) -> Reply | None:
         """Return the recorded reply to the request and go on; None where the request is
         not one of those recorded at this place."""
-        sent = canonical_request(request)
+        sent = self._plain(request)
         for index in self._together():
             if next(differences(self.requests[index], sent), None) is None:
                 self.left.remove(index)
                 self.asked += 1
                 return as_recorded(self.calls[index], request)
         return None
+
+    def _plain(self, request: dict[str, Any]) -> dict[str, Any]:
+        canonical = canonical_request(request)
+        return {key: canonical[key] for key in canonical if key not in self.but}
 
     def _together(self) -> list[int]:
         """The next call that has no reply yet, and those that had begun before it
@@ -68,7 +76,7 @@ class Playback:
         nearest = self.left[0] if self.left else len(self.calls) - 1
         if not self.left:
             where += f", which ends after model call {len(self.calls)}"
-        sent = canonical_request(request)
+        sent = self._plain(request)
         place = next(differences(self.requests[nearest], sent), None)
         if place is None:
             return f"{where} with this same request"
@@ -88,6 +96,31 @@ class Playback:
 
     async def close(self) -> None:
         pass
+
+
+class Fork:
+    """Answers from a recording up to a model call, and from another upstream from there
+    on. The name of the model does not count: it is what differs."""
+
+    def __init__(
+        self, model_calls: Sequence[Exchange], first_live: int, live: Upstream
+    ) -> None:
+        self.recorded = Playback(model_calls[: first_live - 1], but=("model",))
+        self.live = live
+
+    def __str__(self) -> str:
+        return str(self.live)
+
+    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
+        if self.recorded.left:
+            return await self.recorded.answer(request, authorization)
+        return await self.live.answer(request, authorization)
+
+    async def models(self, authorization: str | None) -> Reply:
+        return await self.live.models(authorization)
+
+    async def close(self) -> None:
+        await self.live.close()
 
 
 def as_recorded(recorded: Exchange, request: dict[str, Any]) -> Reply:

@@ -90,6 +90,7 @@ class HttpUpstream:
     async def close(self) -> None:
         if self._session:
             await self._session.close()
+            self._session = None  # another gateway may ask again
 
     async def _send(
         self, method: str, path: str, request: Any, authorization: str | None

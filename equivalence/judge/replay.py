@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from equivalence.gateway import Playback
+from equivalence.gateway import Fork, Playback, Upstream
 from equivalence.judge.compare import Judge, Verdict
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.plan import Plan
 from equivalence.runs.record import Run
+from equivalence.runs.recorded_tools import RecordedTools
 from equivalence.runs.session import Session
-from equivalence.runs.upstreams import new_gateway
+from equivalence.runs.upstreams import NewUpstream, new_gateway
 from equivalence.settings import Settings
 
 RECORDED = " as recorded"
@@ -41,26 +42,58 @@ class Replayed:
         return self.verdict.divergence is None
 
 
+@dataclass(frozen=True)
+class Live:
+    """A live model that goes on where a recording is left."""
+
+    first_call: int
+    """Number of the first model call that it answers, from 1."""
+    model: str
+    base_url: str | None
+    new_upstream: NewUpstream
+
+
 def replay(
     runs: Sequence[Run],
     implementation: Implementation,
     tools: Sequence[Any],
     judge: Judge | None = None,
+    *,
+    tools_recorded: bool = False,
+    live: Live | None = None,
 ) -> Iterator[Replayed]:
     """Yield each of the recorded runs with the implementation in its place, on the
     recorded replies; they are those of one source, in the order of their conversations.
-    Raises UsageError if a question is there without the one that it follows."""
+
+    `tools_recorded`: tools are not run, their results are the recorded ones. `live`: a
+    model that answers from some model call on, so that it is what differs. Raises
+    UsageError if a question is there without the one that it follows.
+    """
     judge = judge or Judge()
     if not runs:
         return
     settings = settings_of(runs[0])
+    if live:
+        changes = {"model": live.model, "base_url": live.base_url}
+        settings = settings.model_copy(update=changes)
     conversations = [[*run.history, run.question] for run in runs]
     plan = Plan([implementation], conversations, settings, tools, runs[0].tools)
-    with new_gateway(settings, Playback()) as gateway:
+    closing = live.new_upstream(0) if live else Playback()
+    with new_gateway(settings, closing) as gateway:
         session = Session(plan, gateway)
-        for run in runs:
+        for number, run in enumerate(runs, 1):
             mine = replace(run.asked, implementation=implementation.name)
-            again = session.ask(implementation, mine, Playback(run.model_calls))
+            given = RecordedTools(tools, run) if tools_recorded else None
+            upstream: Upstream = Playback(run.model_calls)
+            if live:
+                beyond = live.new_upstream(number)
+                upstream = Fork(run.model_calls, live.first_call, beyond)
+            again = session.ask(implementation, mine, upstream, given)
+            if given is not None:
+                again.warnings += [
+                    f"{call} is not in the recording: it was not run"
+                    for call in given.missed
+                ]
             left = replace(run, implementation=run.implementation + RECORDED)
             yield Replayed(
                 run.implementation, implementation.name, run, again, judge(left, again)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from equivalence.errors import UsageError
-from equivalence.gateway import Exchange, Gateway, Playback, Upstream
+from equivalence.gateway import Gateway, Playback, Upstream
 from equivalence.runs.files import RunFile, check_conditions
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import Observed, new_run, observe
@@ -41,22 +42,21 @@ class Session:
         implementation: Implementation,
         asked: Asked,
         upstream: Upstream | None = None,
-        on_exchange: Callable[[Exchange], None] | None = None,
+        tools: Sequence[Any] | None = None,
     ) -> Run:
-        """Return the run. Raises UsageError if an earlier question of its conversation
-        was not asked here."""
+        """Return the run. `tools` None: those of the plan. Raises UsageError if an
+        earlier question of its conversation was not asked here."""
         observed = observe(
             implementation,
             asked.question,
             self.plan.settings,
             self.gateway,
-            self.plan.tools,
+            self.plan.tools if tools is None else tools,
             upstream=upstream,
             after=self._before(implementation, asked),
             repeat=asked.repeat,
             tools_name=self.plan.tools_name,
             note=self.plan.note,
-            on_exchange=on_exchange,
         )
         self._keep(asked, observed)
         return observed.run
