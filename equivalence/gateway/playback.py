@@ -7,7 +7,7 @@ the two differ.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from equivalence.gateway.canonical import canonical_request, differences, excerpts
@@ -23,16 +23,18 @@ class Playback:
     client repeated. Not to be shared between runs.
 
     Model calls that were under way together may come in another order than recorded:
-    among them, the first with the same request answers. `but`: fields of a request that
-    do not count.
+    among them, the first with the same request answers. `ignores` tells of a JSON path in a
+    request whether what stands there counts.
     """
 
     def __init__(
-        self, model_calls: Sequence[Exchange] = (), but: Collection[str] = ()
+        self,
+        model_calls: Sequence[Exchange] = (),
+        ignores: Callable[[str], bool] = lambda path: False,
     ) -> None:
         self.calls = list(model_calls)
-        self.but = but
-        self.requests = [self._plain(call.request) for call in self.calls]
+        self.ignores = ignores
+        self.requests = [canonical_request(call.request) for call in self.calls]
         self.left = list(range(len(self.calls)))
         self.asked = 0
 
@@ -42,17 +44,18 @@ class Playback:
     def next_reply(self, request: dict[str, Any]) -> Reply | None:
         """Return the recorded reply to the request and go on; None where the request is
         not one of those recorded at this place."""
-        sent = self._plain(request)
+        sent = canonical_request(request)
         for index in self._together():
-            if next(differences(self.requests[index], sent), None) is None:
+            if self._difference(index, sent) is None:
                 self.left.remove(index)
                 self.asked += 1
                 return as_recorded(self.calls[index], request)
         return None
 
-    def _plain(self, request: dict[str, Any]) -> dict[str, Any]:
-        canonical = canonical_request(request)
-        return {key: canonical[key] for key in canonical if key not in self.but}
+    def _difference(self, index: int, sent: Any) -> tuple[str, Any, Any] | None:
+        """The first difference that counts from the recorded request at this place."""
+        found = differences(self.requests[index], sent)
+        return next((each for each in found if not self.ignores(each[0])), None)
 
     def _together(self) -> list[int]:
         """The next call that has no reply yet, and those that had begun before it
@@ -76,8 +79,7 @@ class Playback:
         nearest = self.left[0] if self.left else len(self.calls) - 1
         if not self.left:
             where += f", which ends after model call {len(self.calls)}"
-        sent = self._plain(request)
-        place = next(differences(self.requests[nearest], sent), None)
+        place = self._difference(nearest, canonical_request(request))
         if place is None:
             return f"{where} with this same request"
         path = place[0]
@@ -105,7 +107,8 @@ class Fork:
     def __init__(
         self, model_calls: Sequence[Exchange], first_live: int, live: Upstream
     ) -> None:
-        self.recorded = Playback(model_calls[: first_live - 1], but=("model",))
+        recorded = model_calls[: first_live - 1]
+        self.recorded = Playback(recorded, lambda path: path == "$.model")
         self.live = live
 
     def __str__(self) -> str:

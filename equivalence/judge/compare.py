@@ -161,6 +161,10 @@ class Rules:
             if not self.ignores(found[0]):
                 yield found
 
+    def ignores_in_request(self, path: str) -> bool:
+        """Tell whether what stands there in a request is passed over."""
+        return self.by == "steps" or self.ignores(path)
+
     def ignores(self, path: str) -> bool:
         """Tell whether what stands there is passed over."""
         return any(_pattern(each).match(path) for each in self.ignore)

@@ -84,7 +84,8 @@ def replay(
         for number, run in enumerate(runs, 1):
             mine = replace(run.asked, implementation=implementation.name)
             given = RecordedTools(tools, run) if tools_recorded else None
-            upstream: Upstream = Playback(run.model_calls)
+            ignores = judge.rules.ignores_in_request
+            upstream: Upstream = Playback(run.model_calls, ignores)
             if live:
                 beyond = live.new_upstream(number)
                 upstream = Fork(run.model_calls, live.first_call, beyond)
