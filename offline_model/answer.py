@@ -162,7 +162,7 @@ class _Writer:
     def shown(self, task: Task) -> str:
         """The number of a task as people write it: 38,560."""
         text = (self.plan.result(task) or "").strip()
-        if task.tool == "calculate" and re.fullmatch(r"-?\d+(?:\.\d+)?", text):
+        if task.tool == "calculate" and re.fullmatch(r"-?\d+", text):
             return grouped(text)
         number = self.plan.number(task)
         return "?" if number is None else grouped(brief(number))

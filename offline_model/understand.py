@@ -169,7 +169,8 @@ def understand(
     if not needs:
         about = "hello" if HELLO.search(question) else "other"
         needs = [Talk("thanks" if THANKS.search(question) else about)]
-    left_out = [] if needs == [Talk("other")] else _left_out(text, tokens, needs)
+    talk = all(isinstance(need, Talk) and "which" not in need.about for need in needs)
+    left_out = [] if talk else _left_out(tokens, needs)
     return Understanding(needs, left_out, reader.memory)
 
 
@@ -613,7 +614,7 @@ MATTERS = (
 )  # fmt: skip
 
 
-def _left_out(text: str, tokens: list[Token], needs: list[Need]) -> list[Token]:
+def _left_out(tokens: list[Token], needs: list[Need]) -> list[Token]:
     """The one check: each number, unit, operation, name and time word of the question
     is in the needs, or it is returned here."""
     has: set[str] = set()

@@ -158,7 +158,7 @@ MEANINGS: list[tuple[str, str, str]] = [
     ),
     (
         "intro",
-        r"介绍一?下?(?:你|自己)|自我介绍|你是谁|你是什么|你能做|你会[做什]|你可以做",
+        r"介绍一?下?(?:你自己|你|自己)|自我介绍|你是谁|你是什么|你能做|你会[做什]|你可以做",
         r"who are you|what are you|introduce yourself|about yourself|what can you do"
         r"|are you (?:a |an )?(?:real|human|language|ai|bot|robot|model|llm)",
     ),
@@ -231,7 +231,7 @@ MEANINGS: list[tuple[str, str, str]] = [
     (")", r"\)", ""),
 ]
 MEANS_NOTHING = (
-    r"请问?|帮我|麻烦|[你您]好|告诉|想|知道|查询?|一下|看看?|现在|今[天日]|目前|当前|此[刻时]|那么?"
+    r"每?一股|每股|后|请问?|帮我|麻烦|[你您]好|告诉|想|知道|查询?|一下|看看?|现在|今[天日]|目前|当前|此[刻时]|那么?"
     r"|[你我的在是与问给把被了吗么呀啊吧会有要用如果再也还都各就能可以用请]|持有|买了?|如果|最新|最近|今|怎么样"
     r"|如何|什么|市|这里|那里|外面|计算|算|[这那]?[两二三]?(?:个城市|家公司|个地方|者|个)|好|大概|每|城市|公司|元|块",
     r"a|an|the|what|what's|how|is|are|be|if|of|for|at|on|i|i'm|my|me|we|you|your|do|does"
