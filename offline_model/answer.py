@@ -147,9 +147,13 @@ class _Writer:
         listed = self.say("、", ", ").join(dict.fromkeys(words))
         notes = [self.say(f"没有用到：{listed}。", f"I left out: {listed}.")]
         if any(token.means("name") for token in tokens) and Clock() in self.plan.needs:
-            notes.insert(0, self.say("我只知道本地时间。", "I only know the local time."))
+            notes.insert(
+                0, self.say("我只知道本地时间。", "I only know the local time.")
+            )
         if any(token.means("not-now") for token in tokens):
-            notes.insert(0, self.say("我只知道现在的情况。", "I only know the present."))
+            notes.insert(
+                0, self.say("我只知道现在的情况。", "I only know the present.")
+            )
         return ("" if self.chinese else " ").join(notes)
 
     # -- numbers in words

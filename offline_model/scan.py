@@ -22,12 +22,13 @@ _NUMERAL = "[一两二三四五六七八九十][零一两二三四五六七八�
 _COUNTED = rf"(?= ?(?:[万亿]?股|{'|'.join(u.read_chinese for u in UNITS.values())}|[加减乘除]))"
 ENGLISH_NUMBERS = "two three four five six seven eight nine ten eleven twelve".split()
 _NUMBER = (
-    rf"{_FIGURES}(?: ?[万亿]| (?:thousand|million|billion)\b)?(?: ?%(?! ?[\d(]))?"
+    rf"{_FIGURES}(?: ?[万亿]| (?:dozen|hundred|thousand|million|billion)\b)?(?: ?%(?! ?[\d(]))?"
     rf"|{_NUMERAL}+|(?!一 ?股)[一两二三四五六七八九十]{_COUNTED}"
     rf"|(?<=[加减乘以去]) ?[一两二三四五六七八九十](?!{HAN}?[上下])"
     rf"|(?<![A-Za-z])(?:{'|'.join(ENGLISH_NUMBERS)}|hundred|dozen)(?![A-Za-z])"
 )
-_SCALE = {"万": 1e4, "亿": 1e8, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_SCALE = {"万": 1e4, "亿": 1e8, "dozen": 12, "hundred": 100}
+_SCALE |= {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 
 
 @dataclass(eq=False)
@@ -124,7 +125,9 @@ def _scanner(
             halves.update({half: name for half in (name[:2], name[2:])})
         names |= {half for half, name in halves.items() if name in names}
         by_kind.append("|".join(map(_word, sorted(names, key=len, reverse=True))))
-    named = [f"(?P<{k}>{names})" for k, names in zip(KINDS, by_kind, strict=True) if names]
+    named = [
+        f"(?P<{k}>{names})" for k, names in zip(KINDS, by_kind, strict=True) if names
+    ]
     meanings = [
         f"(?P<m{i}>{'|'.join(filter(None, [chinese, english and _word(english, False)]))})"
         for i, (_, chinese, english) in enumerate(MEANINGS)
@@ -157,14 +160,20 @@ def scan(text: str, names: Names) -> list[Token]:
     for match in pattern.finditer(text):
         group, found = match.lastgroup or "", match[0]
         if group in KINDS:
-            token = Token(("name", group), found, match.start(), halves.get(found, found))
+            token = Token(
+                ("name", group), found, match.start(), halves.get(found, found)
+            )
         elif group == "number":
             token = Token(("number",), found, match.start(), _value(found))
         elif group == "nothing":
             continue
         elif group == "word":
             token = Token(("word",), found.rstrip("."), match.start())
-            if tokens and tokens[-1].means("word") and _one_name(text, tokens[-1], token):
+            if (
+                tokens
+                and tokens[-1].means("word")
+                and _one_name(text, tokens[-1], token)
+            ):
                 start = tokens.pop().start
                 token = Token(("word",), text[start : token.end], start)
             token.value = token.text

@@ -107,13 +107,15 @@ def shape(tokens: Sequence[Token]) -> str:
 
 
 _REVERSED = re.compile(r"l(?P<to>U)[lbx]*(?P<sign>-?)(?P<value>N)(?P<from>U)")
-_FORWARD = re.compile(r"(?P<sign>-?)(?P<value>N)(?P<from>U)(?P<between>[lbx]*)(?P<to>U)")
+_FORWARD = re.compile(
+    r"(?P<sign>-?)(?P<value>N)(?P<from>U)(?P<between>[lbx]*)(?P<to>U)"
+)
 _SERIES = re.compile(r"([gG])(N(?:[,A]+N)+)(?![HUSC])|(N(?:[,A]+N)+)([gG])")
 _VERB = re.compile(r"([asmv])([NP])[Al]?([NP])(?![HUSC])")
-_TERM = r"[(-]*[NP]q?\)*"
+_TERM = r"[(-]*(?:NNp|[NP]q?)\)*"
 _SUM = re.compile(
     rf"(?<![-+*/^%|(asmv])(?:{_TERM}(?:(?:[-+*/^%|]|(?=P)|(?<=P)){_TERM})+|[NP]q|NNp)"
-    r"(?![-+*/^%|HUSCqp])"
+    r"(?![-+*/^%|HUSCqp)])"
 )
 _HOLDING = re.compile(r"NH?SH?|Sx*NH|NH")
 _CHANGES = {
@@ -205,7 +207,9 @@ def _conversion(match: re.Match[str], tokens: list[Token]) -> Need | None:
 
 
 def _series(match: re.Match[str], tokens: list[Token]) -> Need:
-    numbers = [t.value for t in tokens[match.start() : match.end()] if t.means("number")]
+    numbers = [
+        t.value for t in tokens[match.start() : match.end()] if t.means("number")
+    ]
     total = " + ".join(numbers)
     if "g" in match[0]:
         return Arithmetic(f"({total}) / {len(numbers)}")
@@ -227,7 +231,7 @@ def _arithmetic(match: re.Match[str], tokens: list[Token]) -> Need | None:
         value = tokens[match.start() + i].value
         if letter in "NP":
             if i and letters[i - 1] in "NP":
-                words.append(" ^ " if letters.endswith("p") else " * ")
+                words.append(" ^ " if letters[i + 1 : i + 2] == "p" else " * ")
             words.append(value)
         elif letter in "()":
             words.append(letter)
@@ -285,7 +289,9 @@ class _Clause:
                 token.marks = ("name", "price" if stock else "weather")
 
     def has(self, *marks: str) -> bool:
-        return any(token.means(*marks) for token in self.tokens if not token.means("name"))
+        return any(
+            token.means(*marks) for token in self.tokens if not token.means("name")
+        )
 
     @property
     def compares(self) -> bool:
@@ -441,12 +447,19 @@ class _Reader:
             yield clause.place("intro"), Talk("intro")
         if clause.has("time"):
             yield clause.place("time"), Clock()
-        change = self._changed(clause)
-        for kind in kinds:
-            if wanted := self._lookup(clause, kind, change):
-                yield clause.place(kind), wanted
-        if not kinds and (need := self._conversion(clause) or self._change(change)):
-            yield clause.tokens[0].start, need
+        change, said_so = self._changed(clause)
+        needs = [
+            (clause.place(kind), need)
+            for kind in kinds
+            if (need := self._lookup(clause, kind, change))
+        ]
+        need = None if kinds else self._conversion(clause) or self._change(change)
+        if need:
+            needs.append((clause.tokens[0].start, need))
+        if not needs:
+            for token in said_so:
+                token.used = False
+        yield from needs
 
     def _kinds(self, clause: _Clause) -> list[str]:
         """What the clause looks up: what it names, else what its words are about."""
@@ -492,7 +505,9 @@ class _Reader:
             return None if later else Talk(f"which {kind}")
         operations = [o for o in ("difference", "average", "sum") if clause.has(o)]
         unit = clause.unit()
-        fahrenheit = kind == "weather" and unit is not None and unit.value == "fahrenheit"
+        fahrenheit = (
+            kind == "weather" and unit is not None and unit.value == "fahrenheit"
+        )
         if unit and fahrenheit:
             unit.used = True
         return Lookup(
@@ -538,17 +553,26 @@ class _Reader:
             need = Lookup("weather", tuple(self.here["weather"]), fahrenheit=True)
         for match in (m for text in self.said for m in VALUE.finditer(text)):
             source = match.lastgroup or ""
-            if need is None and source != unit.value and same_quantity(source, unit.value):
-                need = Conversion(match["sign"] + plain(match["value"]), source, unit.value)
+            if (
+                need is None
+                and source != unit.value
+                and same_quantity(source, unit.value)
+            ):
+                need = Conversion(
+                    match["sign"] + plain(match["value"]), source, unit.value
+                )
         unit.used = unit.used or (use and need is not None)
         return need
 
-    def _changed(self, clause: _Clause) -> str | None:
-        """What is done to a value, one thing after the other: "{0} * 2 / 3"."""
-        change = None
+    def _changed(self, clause: _Clause) -> tuple[str | None, list[Token]]:
+        """What is done to a value, one thing after the other, "{0} * 2 / 3", and the
+        tokens that say so."""
+        change, said_so = None, []
         for match in _CHANGE.finditer(shape(clause.tokens)):
             form = next(
-                form for form in _CHANGES if re.match(form, match.string[match.start() :])
+                form
+                for form in _CHANGES
+                if re.match(form, match.string[match.start() :])
             )
             inner = re.match(form, match.string[match.start() :])
             if inner is None:
@@ -556,15 +580,22 @@ class _Reader:
             number = ""
             if inner[1]:
                 number = clause.tokens[match.start() + inner.start(1)].value
-            template = _CHANGES[form] or "{x} * (1 " + "+-"[match[0][0] == "k"] + " {n})"
+            template = (
+                _CHANGES[form] or "{x} * (1 " + "+-"[match[0][0] == "k"] + " {n})"
+            )
             x = change or "{0}"
             spoken = clause.tokens[match.start()].text.isalpha()
-            if spoken and re.search(r" [-+] [^)]*$", x) and re.search(" [*/] ", template):
+            if (
+                spoken
+                and re.search(r" [-+] [^)]*$", x)
+                and re.search(" [*/] ", template)
+            ):
                 x = f"({x})"  # 加 3 再乘以 2
             change = template.replace("{n}", number).replace("{x}", x)
-            for token in clause.tokens[match.start() : match.end()]:
-                token.used = True
-        return change
+            said_so += clause.tokens[match.start() : match.end()]
+        for token in said_so:
+            token.used = True
+        return change, said_so
 
     def _change(self, change: str | None) -> Need | None:
         """Something done to the value before: of this question, else mentioned last."""
@@ -575,7 +606,7 @@ class _Reader:
             return replace(last, change=change)
         if isinstance(last, Arithmetic):
             return Arithmetic(change.replace("{0}", f"({last.expression})"))
-        number = _last_result(self.said)
+        number = None if last else _last_result(self.said)
         return number and Arithmetic(change.replace("{0}", number[0]), number[1])
 
 
@@ -639,4 +670,9 @@ def _left_out(tokens: list[Token], needs: list[Need]) -> list[Token]:
             return token.value in names
         return token.used or any(mark in has for mark in token.marks)
 
-    return [token for token in tokens if token.means(*MATTERS) and not used(token)]
+    return [
+        token
+        for token in tokens
+        if token.means(*MATTERS) and not used(token)
+        if len(token.text) > 1 or not token.means("word")
+    ]

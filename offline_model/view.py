@@ -67,6 +67,7 @@ def as_dict(value: object) -> dict[str, Any]:
 
 # ---- the request
 
+
 @dataclass
 class Call:
     """One tool call, its arguments in our order, with its result once there is one."""

@@ -37,9 +37,7 @@ UNITS = {
     "celsius": Unit(
         "heat", rf"{_DEGREE}(?:celsius|centigrade|C)", "摄氏度?", *["°C"] * 3
     ),
-    "fahrenheit": Unit(
-        "heat", rf"{_DEGREE}(?:fahrenheit|F)", "华氏度?", *["°F"] * 3
-    ),
+    "fahrenheit": Unit("heat", rf"{_DEGREE}(?:fahrenheit|F)", "华氏度?", *["°F"] * 3),
 }
 MONEY = {"HKD": "港元（HKD）", "USD": "美元（USD）"}  # in a Chinese answer
 
@@ -67,12 +65,21 @@ DEGREES = {
     "warm": Degree(
         "weather", "暖和?", "warm", "warm(?:er|est)", "暖和", "warmer", "the warmest"
     ),
-    "hot": Degree("weather", "热", "hot", "hott(?:er|est)", "热", "hotter", "the hottest"),
+    "hot": Degree(
+        "weather", "热", "hot", "hott(?:er|est)", "热", "hotter", "the hottest"
+    ),
     "cold": Degree(
         "weather", "冷", "cold", "cold(?:er|est)", "冷", "colder", "the coldest", True
     ),
     "cool": Degree(
-        "weather", "凉快?", "cool", "cool(?:er|est)", "凉快", "cooler", "the coolest", True
+        "weather",
+        "凉快?",
+        "cool",
+        "cool(?:er|est)",
+        "凉快",
+        "cooler",
+        "the coolest",
+        True,
     ),
     "worth": Degree(
         "price",
@@ -106,7 +113,7 @@ DEGREES = {
     "low": Degree("", "低", "low", "low(?:er|est)", "低", "lower", "the lowest", True),
 }
 USUAL_DEGREE = {"weather": "warm", "price": "dear"}
-LAST_DEGREE = "(?<=[高低贵热冷暖凉宜快])"
+LAST_DEGREE = "(?<=[高低贵热冷暖凉宜快和])"
 
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
@@ -122,13 +129,13 @@ MEANINGS: list[tuple[str, str, str]] = [
         r"|大?[明昨后前]天|明[日早晚年]|昨[日晚]|去年|今[年晚夜]|周末|[早晚]上|[上下]午|中午"
         r"|凌晨|[下上]个?(?:周|星期|礼拜|月)[一二三四五六日天]?|(?:周|星期|礼拜)[一二三四五六日天]"
         rf"|{COUNT} ?(?:个?小时|分钟|天|个?月|个?星期|周|年)[之以]?[后前内]|未来|预报|历史"
-        r"|[以之]后|[以之]前|昨|收盘价?|开盘价?",
+        r"|(?<![%股])(?<![%股] )以后|以前|昨|收盘价?|开盘价?",
         r"tomorrow|yesterday|tonight|forecast|will|going to|later|ago|soon|weekend"
         rf"|morning|afternoon|evening|noon|midnight|(?:on )?{DAY}|{MONTH} \d+(?:st|nd|rd|th)?"
         rf"(?:,? \d{{4}})?|(?:next|last|past|coming) (?:week|month|year|night|summer|winter"
         rf"|\w+ (?:days|weeks|months|years)|{DAY})|(?:in|since|of) (?:19|20)\d\d"
         r"|(?:in )?(?:\d+|an?|one|two|three|few) (?:hour|minute|day|week|month|year)s?"
-        r"(?: ago| later| from now)?|used to|was|were|had been|closing|opening",
+        r"(?: ago| later| from now)?|used to|was|closing|opening",
     ),
     (
         "no-tool",  # operations and units that no tool has
@@ -145,10 +152,7 @@ MEANINGS: list[tuple[str, str, str]] = [
     ("money USD", "美[元金]", "USD|us dollars?"),
     ("money CNY", "人民币", "CNY|RMB|yuan"),
     ("money HKD USD", "", "dollars?"),
-    *(
-        (f"unit {key}", unit.read_chinese, unit.read)
-        for key, unit in UNITS.items()
-    ),
+    *((f"unit {key}", unit.read_chinese, unit.read) for key, unit in UNITS.items()),
     (
         "time",
         r"(?:现在|当前|什么)?的?时间|几点钟?|星期几|周几|礼拜几|几号|日期|什么时候了",
@@ -202,7 +206,11 @@ MEANINGS: list[tuple[str, str, str]] = [
         (f"{d.kinds} degree {key}", d.read_chinese, d.read)
         for key, d in DEGREES.items()
     ),
-    ("compare", "更|最(?![近新后])|比(?![如])较?|对比", "than|compared?|(?:more|most|less)"),
+    (
+        "compare",
+        "更|最(?![近新后])|比(?![如])较?|对比",
+        "than|compared?|(?:more|most|less)",
+    ),
     (
         "weather topic",
         r"天气|气温|温度|多少度|几度|湿度|刮风|风速|下[雨雪]|雨伞|带伞",
@@ -210,7 +218,11 @@ MEANINGS: list[tuple[str, str, str]] = [
         r"|snow(?:ing|y|s)?|sunny|how many degrees",
     ),
     ("unit degree", "度|°", "degrees?"),
-    ("price topic stock", "股价|股票|股份", "stocks?(?: prices?)?|share prices?|quotes?"),
+    (
+        "price topic stock",
+        "股价|股票|股份",
+        "stocks?(?: prices?)?|share prices?|quotes?",
+    ),
     ("price topic", "价格|报价|市价|市值", "prices?|market value|trading at"),
     ("price", "多少钱|价值|值多少钱?|值", "worth|values?|how much|costs?|pay"),
     ("share stock", "股", "shares?"),
@@ -224,24 +236,26 @@ MEANINGS: list[tuple[str, str, str]] = [
         "|earlier|previous|you (?:just )?said",
     ),
     ("again", "呢", r"how about|what about|(?:^|(?<=[?.!] ))and"),
-    ("end", r"[?!。;\n:]+|\.(?=\s|$)", ""),
-    ("comma", r",(?: ?(?:and|then|but|or)\b)?|以及|还有|然后|并且?", "but|then"),
+    ("end", r"[?!。;\n]+|\.(?=\s|$)", ""),
+    ("comma", r":|,(?: ?(?:and|then|but|or)\b)?|以及|还有|然后|并且?", "but|then"),
     ("list", "、|和|与|跟|及|还是|或者?", "and|or|vs"),
     ("(", r"\(", ""),
     (")", r"\)", ""),
 ]
 MEANS_NOTHING = (
-    r"每?一股|每股|后|请问?|帮我|麻烦|[你您]好|告诉|想|知道|查询?|一下|看看?|现在|今[天日]|目前|当前|此[刻时]|那么?"
-    r"|[你我的在是与问给把被了吗么呀啊吧会有要用如果再也还都各就能可以用请]|持有|买了?|如果|最新|最近|今|怎么样"
-    r"|如何|什么|市|这里|那里|外面|计算|算|[这那]?[两二三]?(?:个城市|家公司|个地方|者|个)|好|大概|每|城市|公司|元|块",
-    r"a|an|the|what|what's|how|is|are|be|if|of|for|at|on|i|i'm|my|me|we|you|your|do|does"
-    r"|did|would|could|can|should|have|has|own|hold|holding|holdings|buy|bought|please|tell"
-    r"|show|give|get|find|check|see|compute|calculate|evaluate|convert|now|today|right"
-    r"|current|currently|latest|like|there|here|outside|also|too|with|by|from|between|both"
-    r"|(?:of )?the two|each|one|same|s|hello|hi|hey|so|just|only|city|company|instead|want"
-    r"|know|need|let|let's|us|and|any|some|much|answer|going|go|when",
+    r"每?一股|每股|请问|请?告诉|帮我|麻烦|[你您]好|想|知道|查询?|一下|看看?|现在|今[天日]|目前|当前"
+    r"|此[刻时]|那么|持有|买了?|如[果何]|最新|最近|怎么样?|什么|[这那]里|外面|计算|大概|可以"
+    r"|[这那两二三]?(?:个?城市|家?公司|个?地方|者|个)|[以之]?后"
+    r"|[你我的在是与问给把被了吗么呀啊吧会有要用再也还都各就能那今市里算好每元块请地]",
+    r"(?:of )?(?:the|these|those|them) two|a|an|the|what|how|is|are|be|if|of|for|at|on|i|m"
+    r"|my|me|our|we|us|you|your|his|her|do|does|did|would|could|can|should|have|has|own"
+    r"|hold|holdings?|buy|bought|sell|please|tell|show|give|get|find|check|see|compute"
+    r"|calculate|evaluate|convert|now|today|right|currently|current|latest|like|there"
+    r"|here|outside|also|too|with|by|from|between|both|each|one|same|s|re|ll|hello|hi|hey|so"
+    r"|just|only|city|company|instead|want|know|need|let|and|any|some|much|answer|when|were",
 )
 HELLO = re.compile(
-    r"^\W*(?:[你您]好|早上好|晚上好|嗨|(?:hello|hi|hey|good (?:morning|evening))\b)", re.I
+    r"^\W*(?:[你您]好|早上好|晚上好|嗨|(?:hello|hi|hey|good (?:morning|evening))\b)",
+    re.I,
 )
 THANKS = re.compile(r"谢谢|多谢|感谢|\bthank|再见|\bbye", re.I)
