@@ -177,6 +177,8 @@ def scan(text: str, names: Names) -> list[Token]:
                 start = tokens.pop().start
                 token = Token(("word",), text[start : token.end], start)
             token.value = token.text
+            if re.search(r"\b(?:in|of|at|for)(?: the)? $", text[: token.start]):
+                token.marks = ("word", "placed")
         else:
             marks = MEANINGS[int(group[1:])][0].split(" ")
             token = Token(tuple(marks), found, match.start(), marks[-1])

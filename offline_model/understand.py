@@ -102,6 +102,11 @@ def _letter(token: Token) -> str:
     return "x" if first in KINDS else SHAPE.get(first, "x")
 
 
+def _use(tokens: Sequence[Token], used: bool = True) -> None:
+    for token in tokens:
+        token.used = used
+
+
 def shape(tokens: Sequence[Token]) -> str:
     return "".join(map(_letter, tokens))
 
@@ -118,20 +123,22 @@ _SUM = re.compile(
     r"(?![-+*/^%|HUSCqp)])"
 )
 _HOLDING = re.compile(r"NH?SH?|Sx*NH|NH")
-_CHANGES = {
-    r"[rk](P)": "",
-    r"([NP])\*(?![bxl]*[NP])": "{n} * {x}",
-    r"[*m][bxl]*([NP])": "{x} * {n}",
-    r"[/v][bxl]*([NP])": "{x} / {n}",
-    r"[+a][bxl]*([NP])(?![*/]x*S)": "{x} + {n}",
-    r"[-s][bxl]*([NP])(?![*/]x*S)": "{x} - {n}",
-    r"(P)(?=[bSC])": "{n} * {x}",
-    r"(P)": "{x} * {n}",
-    r"(N)f": "{x} * {n}",
-    r"d()": "{x} * 2",
-    r"h()": "{x} / 2",
+_CHANGES = {  # what is done to a value {x} with a number {n}
+    "rise": (r"rP", "{x} * (1 + {n})"),
+    "fall": (r"kP", "{x} * (1 - {n})"),
+    "times": (r"[NP]\*(?![bxl]*[NP])", "{n} * {x}"),
+    "by": (r"[*m][bxl]*[NP]", "{x} * {n}"),
+    "over": (r"[/v][bxl]*[NP]", "{x} / {n}"),
+    "plus": (r"[+a][bxl]*[NP](?![*/]x*S)", "{x} + {n}"),
+    "minus": (r"[-s][bxl]*[NP](?![*/]x*S)", "{x} - {n}"),
+    "of": (r"P(?=[bSC])", "{n} * {x}"),
+    "part": (r"P|Nf", "{x} * {n}"),
+    "double": (r"d", "{x} * 2"),
+    "half": (r"h", "{x} / 2"),
 }
-_CHANGE = re.compile(f"(?:{'|'.join(_CHANGES)})(?![HU])")
+_CHANGE = re.compile(
+    f"(?:{'|'.join(f'(?P<{key}>{form})' for key, (form, _) in _CHANGES.items())})(?![HU])"
+)
 VALUE = re.compile(
     r"(?P<sign>-?)(?P<value>\d[\d,]*(?:\.\d+)?) ?(?:"
     + "|".join(
@@ -163,10 +170,9 @@ def understand(
 ) -> Understanding:
     """Return what the question needs. `said` holds the texts of the conversation that
     numbers may come from, newest first."""
-    text = tidy(question)
-    tokens = scan(text, names)
+    tokens = scan(tidy(question), names)
     found = list(_alone(tokens))
-    reader = _Reader(text, tokens, memory, said, found)
+    reader = _Reader(tokens, memory, said, found)
     needs = reader.needs()
     if not needs:
         about = "hello" if HELLO.search(question) else "other"
@@ -187,8 +193,7 @@ def _alone(tokens: list[Token]) -> Iterator[tuple[int, Need]]:
     ):
         for match in pattern.finditer(shape(tokens)):
             if need := read(match, tokens):
-                for token in tokens[match.start() : match.end()]:
-                    token.used = True
+                _use(tokens[match.start() : match.end()])
                 yield tokens[match.start()].start, need
 
 
@@ -207,13 +212,10 @@ def _conversion(match: re.Match[str], tokens: list[Token]) -> Need | None:
 
 
 def _series(match: re.Match[str], tokens: list[Token]) -> Need:
-    numbers = [
-        t.value for t in tokens[match.start() : match.end()] if t.means("number")
-    ]
+    listed = tokens[match.start() : match.end()]
+    numbers = [token.value for token in listed if token.means("number")]
     total = " + ".join(numbers)
-    if "g" in match[0]:
-        return Arithmetic(f"({total}) / {len(numbers)}")
-    return Arithmetic(total)
+    return Arithmetic(f"({total}) / {len(numbers)}" if "g" in match[0] else total)
 
 
 def _verb(match: re.Match[str], tokens: list[Token]) -> Need:
@@ -255,18 +257,18 @@ def _arithmetic(match: re.Match[str], tokens: list[Token]) -> Need | None:
 class _Clause:
     """One stretch of the question."""
 
-    def __init__(self, text: str, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
         self.names: dict[str, list[str]] = {kind: [] for kind in KINDS}
         self.holdings: list[tuple[str, str | None]] = []  # shares, and of whom
         self.held: list[Token] = []  # the tokens that say so
-        self._guess(text)
+        self._guess()
         for token in tokens:
             for kind in KINDS:
                 if token.means("name") and token.means(kind):
                     self.names[kind].append(token.value)
 
-    def _guess(self, text: str) -> None:
+    def _guess(self) -> None:
         """Take unknown words for a name where the words around them make that plain."""
         weather, stock = self.has("weather", "time"), self.has("stock")
         if not (weather or stock):
@@ -279,10 +281,9 @@ class _Clause:
             before = self.tokens[i - 1] if i else None
             near = {"C", "S"} & {*letters[max(i - 2, 0) : i + 3]}
             topic = after is not None and after.means("weather", "stock", "time")
-            placed = re.search(r"\b(?:in|of|at|for)(?: the)? $", text[: token.start])
             counted = before is not None and before.means("share", "number")
             if token.text[0].isascii():
-                plain_name = token.text[0].isupper() or placed
+                plain_name = token.text[0].isupper() or token.means("placed")
             else:
                 plain_name = topic or counted or near
             if plain_name:
@@ -315,7 +316,7 @@ class _Clause:
         if not self.compares:
             return ""
         for token in self.tokens:
-            if token.means("degree") and token.marks[0] in (kind, ""):
+            if token.means("degree") and token.marks[0] in (kind, "-"):
                 return token.value
         return USUAL_DEGREE[kind]
 
@@ -329,16 +330,16 @@ class _Clause:
         return min(starts, default=self.tokens[0].start)
 
 
-def _clauses(text: str, tokens: list[Token]) -> list[_Clause]:
+def _clauses(tokens: list[Token]) -> list[_Clause]:
     """The clauses: cut at the ends of sentences; and at commas, "and", 和 … where both
     sides say by themselves what they want, unlike "Which is warmer, Rome or Oslo?"."""
     parts = [tokens]
     for separator in ("end", "comma", "list"):
-        parts = [p for whole in parts for p in _cut(text, whole, separator)]
-    return [_Clause(text, part) for part in parts]
+        parts = [p for whole in parts for p in _cut(whole, separator)]
+    return [_Clause(part) for part in parts]
 
 
-def _cut(text: str, tokens: list[Token], separator: str) -> list[list[Token]]:
+def _cut(tokens: list[Token], separator: str) -> list[list[Token]]:
     parts: list[list[Token]] = []
     piece: list[Token] = []
     joint: list[Token] = []
@@ -347,9 +348,9 @@ def _cut(text: str, tokens: list[Token], separator: str) -> list[list[Token]]:
             piece.append(token)
             continue
         if piece:
-            before = _Clause(text, parts[-1]) if parts else None
+            before = _Clause(parts[-1]) if parts else None
             listed = before and separator == "list" and before.several
-            apart = before and before.complete and _Clause(text, piece).complete
+            apart = before and before.complete and _Clause(piece).complete
             if before and separator != "end" and (listed or not apart):
                 parts[-1] = [*parts[-1], *joint, *piece]
             else:
@@ -366,16 +367,14 @@ class _Reader:
 
     def __init__(
         self,
-        text: str,
         tokens: list[Token],
         memory: Memory,
         said: Sequence[str],
         found: list[tuple[int, Need]],
     ) -> None:
-        self.text, self.said, self.found = text, said, found
+        self.said, self.found = said, found
         self.memory = replace(memory, names={k: [*v] for k, v in memory.names.items()})
-        rest = [token for token in tokens if not token.used]
-        self.clauses = _clauses(text, rest)
+        self.clauses = _clauses([token for token in tokens if not token.used])
         self.here: dict[str, list[str]] = {kind: [] for kind in KINDS}
         asked = ("weather", "price", "time", "intro", "degree", "share", "unit")
         if not found and not any(c.has(*asked) or c.several for c in self.clauses):
@@ -412,12 +411,7 @@ class _Reader:
             self.found += self._read(clause)
         self.found.sort(key=lambda pair: pair[0])
         degree = next((d for c in self.clauses if (d := c.degree("price"))), "")
-        needs = [
-            replace(need, degree=degree)
-            if isinstance(need, Lookup) and need.shares[1:]
-            else need
-            for need in _merged([need for _, need in self.found])
-        ]
+        needs = _merged([need for _, need in self.found], degree)
         memory = self.memory
         for kind, new in self.here.items():
             memory.names[kind] = [n for n in memory.names[kind] if n not in new] + new
@@ -436,8 +430,7 @@ class _Reader:
             number = next(token.value for token in held if token.means("number"))
             name = next((token.value for token in held if token.means("name")), None)
             clause.holdings.append((number, name))
-            for token in held:
-                token.used = True
+            _use(held)
             clause.held += held
 
     def _read(self, clause: _Clause) -> Iterator[tuple[int, Need]]:
@@ -457,8 +450,7 @@ class _Reader:
         if need:
             needs.append((clause.tokens[0].start, need))
         if not needs:
-            for token in said_so:
-                token.used = False
+            _use(said_so, False)
         yield from needs
 
     def _kinds(self, clause: _Clause) -> list[str]:
@@ -485,31 +477,23 @@ class _Reader:
 
     def _lookup(self, clause: _Clause, kind: str, change: str | None) -> Need | None:
         names, fresh = self._names(clause, kind)
-        later = [
-            n
-            for c in self.clauses
-            if c.tokens[0].start > clause.tokens[0].start
-            for n in c.names[kind]
-        ]
+        after = self.clauses[self.clauses.index(clause) + 1 :]
+        later = [name for other in after for name in other.names[kind]]
         shares: list[str] = []
         if kind == "price" and clause.holdings:
             if not clause.names[kind]:
                 names = self.here[kind][-1:] or later[:1] or names
             shares = self._shares(clause.holdings, names)
-            for token in clause.held:
-                token.used = bool(shares)
+            _use(clause.held, bool(shares))
         elif kind == "price" and not clause.names[kind] and not change:
             if any(c.holdings for c in self.clauses):
                 return None  # "How much are they worth?" after "100 Tencent shares."
         if not names:
             return None if later else Talk(f"which {kind}")
         operations = [o for o in ("difference", "average", "sum") if clause.has(o)]
-        unit = clause.unit()
-        fahrenheit = (
-            kind == "weather" and unit is not None and unit.value == "fahrenheit"
-        )
-        if unit and fahrenheit:
-            unit.used = True
+        unit = clause.unit() if kind == "weather" else None
+        if fahrenheit := unit is not None and unit.value == "fahrenheit":
+            _use([unit])
         return Lookup(
             kind=kind,
             names=tuple(names),
@@ -549,52 +533,36 @@ class _Reader:
         if unit is None:
             return None
         need: Need | None = None
+        values = [m for text in self.said for m in VALUE.finditer(text)]
+        for match in reversed(values):
+            source = match.lastgroup or ""
+            if source != unit.value and same_quantity(source, unit.value):
+                value = match["sign"] + plain(match["value"])
+                need = Conversion(value, source, unit.value)
         if unit.value == "fahrenheit" and self.here["weather"]:
             need = Lookup("weather", tuple(self.here["weather"]), fahrenheit=True)
-        for match in (m for text in self.said for m in VALUE.finditer(text)):
-            source = match.lastgroup or ""
-            if (
-                need is None
-                and source != unit.value
-                and same_quantity(source, unit.value)
-            ):
-                need = Conversion(
-                    match["sign"] + plain(match["value"]), source, unit.value
-                )
         unit.used = unit.used or (use and need is not None)
         return need
 
     def _changed(self, clause: _Clause) -> tuple[str | None, list[Token]]:
         """What is done to a value, one thing after the other, "{0} * 2 / 3", and the
         tokens that say so."""
-        change, said_so = None, []
-        for match in _CHANGE.finditer(shape(clause.tokens)):
-            form = next(
-                form
-                for form in _CHANGES
-                if re.match(form, match.string[match.start() :])
-            )
-            inner = re.match(form, match.string[match.start() :])
-            if inner is None:
-                continue
-            number = ""
-            if inner[1]:
-                number = clause.tokens[match.start() + inner.start(1)].value
-            template = (
-                _CHANGES[form] or "{x} * (1 " + "+-"[match[0][0] == "k"] + " {n})"
-            )
-            x = change or "{0}"
-            spoken = clause.tokens[match.start()].text.isalpha()
-            if (
-                spoken
-                and re.search(r" [-+] [^)]*$", x)
-                and re.search(" [*/] ", template)
-            ):
+        change, said_so, end = None, [], 0
+        letters = shape(clause.tokens)
+        for match in _CHANGE.finditer(letters):
+            start = match.start()
+            if start and start != end and letters[start - 1] in "NP(":
+                continue  # the + of (3 + 4) * …
+            end = match.end()
+            tokens = clause.tokens[start:end]
+            number = next((t.value for t in tokens if t.means("number")), "")
+            form, x = _CHANGES[match.lastgroup or ""][1], change or "{0}"
+            product = " * " in form or " / " in form
+            if product and tokens[0].text.isalpha() and re.search(r" [-+] [^)]*$", x):
                 x = f"({x})"  # 加 3 再乘以 2
-            change = template.replace("{n}", number).replace("{x}", x)
-            said_so += clause.tokens[match.start() : match.end()]
-        for token in said_so:
-            token.used = True
+            change = form.replace("{n}", number).replace("{x}", x)
+            said_so += tokens
+        _use(said_so)
         return change, said_so
 
     def _change(self, change: str | None) -> Need | None:
@@ -610,18 +578,21 @@ class _Reader:
         return number and Arithmetic(change.replace("{0}", number[0]), number[1])
 
 
-def _merged(needs: list[Need]) -> list[Need]:
-    """Neighbouring shares of different companies are one need; repetitions go."""
+def _merged(needs: list[Need], degree: str) -> list[Need]:
+    """Neighbouring shares of different companies are one need, compared by the word of
+    any clause; repetitions go."""
     merged: list[Need] = []
     for need in needs:
-        match merged[-1:], need:
-            case [Lookup(shares=[_, *_]) as last], Lookup(shares=[_, *_]) if set(
-                last.names
-            ).isdisjoint(need.names):
-                names, shares = last.names + need.names, last.shares + need.shares
-                merged[-1] = replace(last, names=names, shares=shares)
-            case _ if need not in merged:
-                merged.append(need)
+        last = merged[-1] if merged else None
+        if isinstance(need, Lookup) and need.shares:
+            if isinstance(last, Lookup) and last.shares:
+                if {*last.names}.isdisjoint(need.names):
+                    names, shares = last.names + need.names, last.shares + need.shares
+                    need = replace(last, names=names, shares=shares)
+                    merged.pop()
+            need = replace(need, degree=degree if need.shares[1:] else "")
+        if need not in merged:
+            merged.append(need)
     return merged
 
 

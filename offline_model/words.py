@@ -58,59 +58,25 @@ class Degree(NamedTuple):
     chinese: str
     more: str
     most: str
-    lowest: bool = False
+    lowest: str = ""
 
 
 DEGREES = {
-    "warm": Degree(
-        "weather", "暖和?", "warm", "warm(?:er|est)", "暖和", "warmer", "the warmest"
-    ),
-    "hot": Degree(
-        "weather", "热", "hot", "hott(?:er|est)", "热", "hotter", "the hottest"
-    ),
-    "cold": Degree(
-        "weather", "冷", "cold", "cold(?:er|est)", "冷", "colder", "the coldest", True
-    ),
-    "cool": Degree(
-        "weather",
-        "凉快?",
-        "cool",
-        "cool(?:er|est)",
-        "凉快",
-        "cooler",
-        "the coolest",
-        True,
-    ),
-    "worth": Degree(
-        "price",
-        "值钱",
-        "valuable",
-        "worth (?:the )?(?:more|most)|(?:more|most) valuable",
-        "值钱",
-        "worth more",
-        "worth the most",
-    ),
-    "dear": Degree(
-        "price",
-        "贵(?!州)",
-        "expensive",
-        "(?:more|most) expensive",
-        "贵",
-        "more expensive",
-        "the most expensive",
-    ),
-    "cheap": Degree(
-        "price",
-        "便宜",
-        "cheap",
-        "cheap(?:er|est)|less expensive",
-        "便宜",
-        "cheaper",
-        "the cheapest",
-        True,
-    ),
-    "high": Degree("", "高", "high", "high(?:er|est)", "高", "higher", "the highest"),
-    "low": Degree("", "低", "low", "low(?:er|est)", "低", "lower", "the lowest", True),
+    key: Degree(*columns)
+    for key, *columns in (
+        row.split(" | ")
+        for row in """
+warm | weather | 暖和? | warm | warm(?:er|est) | 暖和 | warmer | the warmest
+hot | weather | 热 | hot | hott(?:er|est) | 热 | hotter | the hottest
+cold | weather | 冷 | cold | cold(?:er|est) | 冷 | colder | the coldest | lowest
+cool | weather | 凉快? | cool | cool(?:er|est) | 凉快 | cooler | the coolest | lowest
+worth | price | 值钱 | valuable | (?:worth|most|more) (?:the )?(?:most|more|valuable) | 值钱 | worth more | worth the most
+dear | price | 贵(?!州) | expensive | (?:more|most) expensive | 贵 | more expensive | the most expensive
+cheap | price | 便宜 | cheap | cheap(?:er|est)|less expensive | 便宜 | cheaper | the cheapest | lowest
+high | - | 高 | high | high(?:er|est) | 高 | higher | the highest
+low | - | 低 | low | low(?:er|est) | 低 | lower | the lowest | lowest
+""".strip().splitlines()  # noqa: E501
+    )
 }
 USUAL_DEGREE = {"weather": "warm", "price": "dear"}
 LAST_DEGREE = "(?<=[高低贵热冷暖凉宜快和])"
