@@ -449,7 +449,7 @@ class _Reader:
         need = None if kinds else self._conversion(clause) or self._change(change)
         if need:
             needs.append((clause.tokens[0].start, need))
-        if not needs:
+        if all(isinstance(each, Talk | Conversion) for _, each in needs):
             _use(said_so, False)
         yield from needs
 
@@ -619,6 +619,7 @@ MATTERS = (
 def _left_out(tokens: list[Token], needs: list[Need]) -> list[Token]:
     """The one check: each number, unit, operation, name and time word of the question
     is in the needs, or it is returned here."""
+    numbers = {*re.findall(r"[\d.]+", repr(needs))}
     has: set[str] = set()
     names: set[str] = set()
     for need in needs:
@@ -639,6 +640,8 @@ def _left_out(tokens: list[Token], needs: list[Need]) -> list[Token]:
     def used(token: Token) -> bool:
         if token.means("name"):
             return token.value in names
+        if token.means("number") and token.value.rstrip("%") not in numbers:
+            return False
         return token.used or any(mark in has for mark in token.marks)
 
     return [

@@ -239,6 +239,25 @@ What day is it tomorrow? | get_current_time() | only know the present ; left out
 What time is it in Tokyo? | get_current_time() | only know the local time ; left out: Tokyo.
 time in Tokyo | get_current_time() | only know the local time ; left out: Tokyo.
 What time is it in Madrid? | get_current_time() | only know the local time ; left out: Madrid.
+100 股苹果加 50 股微软一共多少美元？ | get_stock_price(苹果) => get_stock_price(微软) => calculate(100 * 189.84 + 50 * 415.5) | 39,759 美元
+If I buy 10 shares of Nvidia and 5 of Tesla, what do I pay? | get_stock_price(Nvidia) => get_stock_price(Tesla) => calculate(10 * 121.4 + 5 * 177.9) | 2,103.5 USD in total
+腾讯股价乘以2再除以3等于多少 | get_stock_price(腾讯) => calculate(385.6 * 2 / 3) | = 257.066666667 HKD
+苹果股价加 3 再乘以 2 | get_stock_price(苹果) => calculate((189.84 + 3) * 2) | 385.68 USD
+Is it warmer in London or Paris, and by how much in Fahrenheit? | get_weather(London) => get_weather(Paris) => unit_convert(15, celsius, fahrenheit) => unit_convert(18, celsius, fahrenheit) => calculate(64.4 - 59) | Paris is warmer ; Difference: 5.4 °F.
+明天北京会下雨吗？ | get_weather(北京) | 25 °C ; 我只知道现在的情况。没有用到：明天。
+Will it snow in Harbin next week? | get_weather(Harbin) | I only know the present. I left out: Will, next week.
+What is the price of Tesla in 2020? | get_stock_price(Tesla) | I left out: in 2020.
+What is the square root of 144 plus 5? | calculate(144 + 5) | I left out: square root.
+How much is Apple in euros? | get_stock_price(Apple) | I left out: euros.
+茅台值多少美元？ | get_stock_price(贵州茅台) | 没有用到：美元。
+10 km is how many miles and how many feet? | unit_convert(10, km, mile) | I left out: feet.
+500 克是多少磅，再乘以 3？ | unit_convert(500, g, lb) | 没有用到：乘以、3。
+腾讯 300 股减去 20 股还值多少？ | get_stock_price(腾讯) | 没有用到：300、减去、20。
+(3 + 4) × 腾讯股价 | get_stock_price(腾讯) | 没有用到：3、+、4、*。
+What is the median temperature of London and Paris? | get_weather(London) & get_weather(Paris) | I left out: median.
+微软的股价是英伟达的几倍？ | get_stock_price(微软) & get_stock_price(英伟达) | 没有用到：倍。
+12 x 4.5 | calculate(12 * 4.5) | = 54.
+10 km 是多少公斤 | unit_convert(10, km, kg) | 没有得到换算结果：两个单位量的不是同一种东西，无法换算。
 东京现在几点 | get_current_time() | 只知道本地时间 ; 没有用到：东京。
 """  # noqa: E501
 
@@ -338,6 +357,48 @@ def test_ids_are_new_after_the_first_messages_were_dropped() -> None:
     run = Run("北京天气", kept)
     ids = [call["id"] for m in run.messages for call in m.get("tool_calls", [])]
     assert len(ids) == len(set(ids)) == 2
+
+
+# ---------------------------------------------------------------------- nothing lost
+
+PIECES = """
+Beijing 上海 Tencent 苹果 weather 股价 31 47 53% 67 89 shares 股 * + 减去 除以 ( ) km
+miles °C 华氏度 and 和 ， ？ of 的 a b 更 warmer average 平均 涨 double that 呢 hello 明天
+""".split()
+SHOWS = {  # a word of the question, and what a call or an answer has where it is used
+    **{word: word for word in "Beijing 上海 Tencent 苹果 31 47 53 67 89 明天".split()},
+    **{"km": "km", "miles": "mile", "华氏度": "fahrenheit|°F|华氏度"},
+    **{"*": r"\*", "减去": "-|减去", "除以": "/|除以", "double": r"\* 2|double"},
+}
+pieces = st.lists(st.sampled_from(PIECES), max_size=9).map(" ".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(pieces, st.sampled_from(["", "Tencent price", "北京天气", "10 km in miles"]))
+def test_what_matters_is_used_or_named(question: str, before: str) -> None:
+    """Where anything is done for a question, nothing of it is lost in silence."""
+    run = Run(question, Run(before).messages if before else None)
+    told = f"{run.turns} {run.answer}"
+    failed = "could not get" in told or "没有得到" in told  # it planned, a tool failed
+    if not failed and (run.turns or "left out" in told or "没有用到" in told):
+        for word, shown in SHOWS.items():
+            assert word not in question or re.search(shown, told)
+
+
+@pytest.mark.parametrize("question", ["北京的平均", "100 / 0", "持有 3 股谷歌", "5 km 转磅"])
+def test_a_chinese_answer_quotes_no_english_error(question: str) -> None:
+    answer = Run(f"{question}是多少？").answer
+    assert "Error" not in answer
+    assert "。。" not in answer
+    assert not re.search(r"[a-z]{4}", answer)
+
+
+def test_an_error_that_it_does_not_know_is_quoted() -> None:
+    run = Run("北京天气")
+    run.messages[-2]["content"] = "Error: get_weather failed with OSError: no line."
+    message = offline.reply({"messages": run.messages[:-1], "tools": SCHEMAS})
+    told = "没有得到北京的天气，工具给出的错误原文是“get_weather failed with OSError: no line”。"
+    assert message["content"] == told
 
 
 # ------------------------------------------------------------------------ strategies
