@@ -19,10 +19,13 @@ Entries = tuple[tuple[str, ...], ...]  # all spellings of a name, for each name
 
 _FIGURES = r"\d{1,15}(?:,\d{3})*(?:\.\d{1,15})?"
 _NUMERAL = "[一两二三四五六七八九十][零一两二三四五六七八九十百千万]"
-_COUNTED = rf"(?= ?(?:[万亿]?股|{'|'.join(u.read_chinese for u in UNITS.values())}|[加减乘除]))"
-ENGLISH_NUMBERS = "two three four five six seven eight nine ten eleven twelve".split()
+_UNITS = "|".join(unit.read_chinese for unit in UNITS.values())
+_COUNTED = rf"(?= ?(?:[万亿]?股|{_UNITS}|[加减乘除]))"
+_WORDS = "two three four five six seven eight nine ten eleven twelve"
+ENGLISH_NUMBERS = _WORDS.split()
 _NUMBER = (
-    rf"{_FIGURES}(?: ?[万亿]| (?:dozen|hundred|thousand|million|billion)\b)?(?: ?%(?! ?[\d(]))?"
+    rf"{_FIGURES}(?: ?[万亿]| (?:dozen|hundred|thousand|million|billion)\b)?"
+    r"(?: ?%(?! ?[\d(]))?"
     rf"|{_NUMERAL}+|(?!一 ?股)[一两二三四五六七八九十]{_COUNTED}"
     rf"|(?<=[加减乘以去]) ?[一两二三四五六七八九十](?!{HAN}?[上下])"
     rf"|(?<![A-Za-z])(?:{'|'.join(ENGLISH_NUMBERS)}|hundred|dozen)(?![A-Za-z])"
@@ -122,14 +125,14 @@ def _scanner(
     for entries in kinds:
         names = {spelling for entry in entries for spelling in entry}
         for name in sorted(n for n in names if re.fullmatch(rf"{HAN}{{4}}", n)):
-            halves.update({half: name for half in (name[:2], name[2:])})
+            halves.update(dict.fromkeys((name[:2], name[2:]), name))
         names |= {half for half, name in halves.items() if name in names}
         by_kind.append("|".join(map(_word, sorted(names, key=len, reverse=True))))
     named = [
         f"(?P<{k}>{names})" for k, names in zip(KINDS, by_kind, strict=True) if names
     ]
     meanings = [
-        f"(?P<m{i}>{'|'.join(filter(None, [chinese, english and _word(english, False)]))})"
+        f"(?P<m{i}>{chinese or '(?!)'}|{_word(english or '(?!)', False)})"
         for i, (_, chinese, english) in enumerate(MEANINGS)
     ]
     chinese, english = MEANS_NOTHING

@@ -1,8 +1,8 @@
 """What the question needs: from its tokens to needs, and which tokens are left out.
 
 First what stands on its own: conversions and arithmetic of stated numbers. Then clause
-by clause what is to be looked up; what a clause leaves out comes from the clauses before
-it, then from the questions before: 那 200 股呢？, "And Shanghai?".
+by clause what is to be looked up; what a clause leaves out comes from the clauses
+before it, then from the questions before: 那 200 股呢？, "And Shanghai?".
 
 The tokens are read by their shape: a letter each (see SHAPE), so that "100 Tencent
 shares" and "50 shares of Apple" are found by a pattern over letters.
@@ -119,7 +119,8 @@ _SERIES = re.compile(r"([gG])(N(?:[,A]+N)+)(?![HUSC])|(N(?:[,A]+N)+)([gG])")
 _VERB = re.compile(r"([asmv])([NP])[Al]?([NP])(?![HUSC])")
 _TERM = r"[(-]*(?:NNp|[NP]q?)\)*"
 _SUM = re.compile(
-    rf"(?<![-+*/^%|(asmv])(?:{_TERM}(?:(?:[-+*/^%|]|(?=P)|(?<=P)){_TERM})+|[NP]q|NNp)"
+    r"(?<![-+*/^%|(asmv])(?!(?<=[xSCbUH])-)"  # neither the rest of one nor "price - 3"
+    rf"(?:{_TERM}(?:(?:[-+*/^%|]|(?=P)|(?<=P)){_TERM})+|[NP]q|NNp)"
     r"(?![-+*/^%|HUSCqp)])"
 )
 _HOLDING = re.compile(r"NH?SH?|Sx*NH|NH")
@@ -136,9 +137,8 @@ _CHANGES = {  # what is done to a value {x} with a number {n}
     "double": (r"d", "{x} * 2"),
     "half": (r"h", "{x} / 2"),
 }
-_CHANGE = re.compile(
-    f"(?:{'|'.join(f'(?P<{key}>{form})' for key, (form, _) in _CHANGES.items())})(?![HU])"
-)
+_FORMS = "|".join(f"(?P<{key}>{form})" for key, (form, _) in _CHANGES.items())
+_CHANGE = re.compile(rf"(?:{_FORMS})(?![HU])")
 VALUE = re.compile(
     r"(?P<sign>-?)(?P<value>\d[\d,]*(?:\.\d+)?) ?(?:"
     + "|".join(
@@ -277,16 +277,14 @@ class _Clause:
         for i, token in enumerate(self.tokens):
             if not token.means("word") or len(token.text) < 2:
                 continue
-            after = self.tokens[i + 1] if i + 1 < len(self.tokens) else None
-            before = self.tokens[i - 1] if i else None
-            near = {"C", "S"} & {*letters[max(i - 2, 0) : i + 3]}
-            topic = after is not None and after.means("weather", "stock", "time")
-            counted = before is not None and before.means("share", "number")
             if token.text[0].isascii():
-                plain_name = token.text[0].isupper() or token.means("placed")
+                named = token.text[0].isupper() or token.means("placed")
             else:
-                plain_name = topic or counted or near
-            if plain_name:
+                beside = self.tokens[i + 1 : i + 2]
+                topic = any(t.means("weather", "stock", "time") for t in beside)
+                listed = re.search("[CS]", letters[max(i - 2, 0) : i + 3])
+                named = topic or bool(listed) or letters[i - 1 : i] in {"H", "N"}
+            if named:
                 token.marks = ("name", "price" if stock else "weather")
 
     def has(self, *marks: str) -> bool:
@@ -372,7 +370,7 @@ class _Reader:
         said: Sequence[str],
         found: list[tuple[int, Need]],
     ) -> None:
-        self.said, self.found = said, found
+        self.said, self.found, self.held = said, found, False
         self.memory = replace(memory, names={k: [*v] for k, v in memory.names.items()})
         self.clauses = _clauses([token for token in tokens if not token.used])
         self.here: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -405,9 +403,11 @@ class _Reader:
     def needs(self) -> list[Need]:
         """The needs in the order of the question. The memory takes them in."""
         for clause in self.clauses:
+            self._hold(clause)
+        self.held = any(clause.holdings for clause in self.clauses)
+        for clause in self.clauses:
             for kind, names in self.here.items():
                 names += [n for n in clause.names[kind] if n not in names]
-            self._hold(clause)
             self.found += self._read(clause)
         self.found.sort(key=lambda pair: pair[0])
         degree = next((d for c in self.clauses if (d := c.degree("price"))), "")
@@ -485,9 +485,8 @@ class _Reader:
                 names = self.here[kind][-1:] or later[:1] or names
             shares = self._shares(clause.holdings, names)
             _use(clause.held, bool(shares))
-        elif kind == "price" and not clause.names[kind] and not change:
-            if any(c.holdings for c in self.clauses):
-                return None  # "How much are they worth?" after "100 Tencent shares."
+        elif kind == "price" and not (clause.names[kind] or change) and self.held:
+            return None  # "How much are they worth?" after "100 Tencent shares."
         if not names:
             return None if later else Talk(f"which {kind}")
         operations = [o for o in ("difference", "average", "sum") if clause.has(o)]
@@ -583,14 +582,15 @@ def _merged(needs: list[Need], degree: str) -> list[Need]:
     any clause; repetitions go."""
     merged: list[Need] = []
     for need in needs:
-        last = merged[-1] if merged else None
-        if isinstance(need, Lookup) and need.shares:
-            if isinstance(last, Lookup) and last.shares:
-                if {*last.names}.isdisjoint(need.names):
-                    names, shares = last.names + need.names, last.shares + need.shares
-                    need = replace(last, names=names, shares=shares)
-                    merged.pop()
-            need = replace(need, degree=degree if need.shares[1:] else "")
+        match merged[-1:], need:
+            case [Lookup(shares=[_, *_]) as last], Lookup(shares=[_, *_]) if not (
+                {*last.names} & {*need.names}
+            ):
+                names, shares = last.names + need.names, last.shares + need.shares
+                need = replace(last, names=names, shares=shares)
+                merged.pop()
+        if isinstance(need, Lookup) and need.shares[1:]:
+            need = replace(need, degree=degree)
         if need not in merged:
             merged.append(need)
     return merged

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-
 REACT = "Action Input:"
 
-# ------------------------------------------------------------------------------ the tools
+# ---------------------------------------------------------------------------- the tools
 
 LOOKS_UP = {"weather": "get_weather", "price": "get_stock_price"}
 CLOCK = "get_current_time"
@@ -65,7 +64,7 @@ def as_dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# ---- the request
+# -------------------------------------------------------------------------- the request
 
 
 @dataclass
@@ -209,7 +208,7 @@ def _parsed(text: str) -> Any:
         return None
 
 
-# ---- the reply
+# ---------------------------------------------------------------------------- the reply
 
 
 def chat_message(view: View, calls: list[Call], text: str) -> dict[str, Any]:

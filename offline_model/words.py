@@ -94,23 +94,30 @@ MEANINGS: list[tuple[str, str, str]] = [
         rf"{DATE}|\d+ ?年(?: ?\d+ ?月)?(?: ?\d+ ?[日号])?|\d+ ?月(?: ?\d+ ?[日号])?"
         r"|大?[明昨后前]天|明[日早晚年]|昨[日晚]|去年|今[年晚夜]|周末|[早晚]上|[上下]午|中午"
         r"|凌晨|[下上]个?(?:周|星期|礼拜|月)[一二三四五六日天]?|(?:周|星期|礼拜)[一二三四五六日天]"
-        rf"|{COUNT} ?(?:个?小时|分钟|天|个?月|个?星期|周|年)[之以]?[后前内]|未来|预报|历史"
+        rf"|{COUNT} ?(?:个?小时|分钟|天|个?月|个?星期|周|年)[之以]?[后前内]"
+        r"|未来|预报|历史"
         r"|(?<![%股])(?<![%股] )以后|以前|昨|收盘价?|开盘价?",
         r"tomorrow|yesterday|tonight|forecast|will|going to|later|ago|soon|weekend"
-        rf"|morning|afternoon|evening|noon|midnight|(?:on )?{DAY}|{MONTH} \d+(?:st|nd|rd|th)?"
-        rf"(?:,? \d{{4}})?|(?:next|last|past|coming) (?:week|month|year|night|summer|winter"
-        rf"|\w+ (?:days|weeks|months|years)|{DAY})|(?:in|since|of) (?:19|20)\d\d"
-        r"|(?:in )?(?:\d+|an?|one|two|three|few) (?:hour|minute|day|week|month|year)s?"
+        rf"|morning|afternoon|evening|noon|midnight|(?:on )?{DAY}"
+        rf"|{MONTH} \d+(?:st|nd|rd|th)?"
+        rf"(?:,? \d{{4}})?|(?:next|last|past|coming) "
+        r"(?:week|month|year|night|summer|winter"
+        rf"|\w+ (?:days|weeks|months|years)"
+        rf"|{DAY})|(?:in|since|of) (?:19|20)\d\d|(?:in )?(?:\d+|an?|one|two|few) (?:hour|minute|day|week|month|year)s?"
         r"(?: ago| later| from now)?|used to|was|closing|opening",
     ),
     (
         "no-tool",  # operations and units that no tool has
         r"的?平方根|的?立方根|开方|根号|阶乘|对数|余数|取余|取整|四舍五入|中位数|方差|标准差|排序|排名"
         r"|比例|比值|占比|方程|质数|汇率|市盈率|欧元|日元|英镑|韩元|厘米|毫米|英寸|盎司|加仑"
-        r"|小时|分钟|[平立]方[公英]?[里米尺]|(?<=\d) ?[斤吨升秒码亩里尺寸]|[斤吨](?=等|是|多)|开尔文",
+        r"|小时|分钟|[平立]方[公英]?[里米尺]|(?<=\d) ?[斤吨升秒码亩里尺寸]"
+        r"|[斤吨](?=等|是|多)"
+        r"|开尔文",
         r"(?:square |cube )?roots?|sqrt|factorial|log(?:arithm)?|mod(?:ulo)?|remainder"
-        r"|round(?:ed)?(?: to)?|median|variance|deviation|ratio|rank(?:ed)?|sort(?:ed)?|prime"
-        r"|solve|exchange rate|euros?|EUR|yen|JPY|GBP|cm|mm|centimet(?:er|re)s?|inch(?:es)?"
+        r"|round(?:ed)?(?: to)?|median|variance|deviation|ratio|rank(?:ed)?"
+        r"|sort(?:ed)?|prime"
+        r"|solve|exchange rate|euros?|EUR|yen|JPY|GBP|cm|mm|centimet(?:er|re)s?"
+        r"|inch(?:es)?"
         r"|yards?|ounces?|oz|tonnes?|tons?|lit(?:er|re)s?|gallons?|hours?|minutes?|seconds?"
         r"|mph|m/s|knots?|kelvin|GB|MB|acres?|stones?",
     ),
@@ -122,7 +129,8 @@ MEANINGS: list[tuple[str, str, str]] = [
     (
         "time",
         r"(?:现在|当前|什么)?的?时间|几点钟?|星期几|周几|礼拜几|几号|日期|什么时候了",
-        r"what time(?: is it)?|(?:current |local )time|(?<=the )time|(?<![a-z] )time(?= in)"
+        r"what time(?: is it)?|(?:current |local )time|(?<=the )time"
+        r"|(?<![a-z] )time(?= in)"
         r"|time (?:is it|now)|(?:what|which) (?:week)?day(?: of the week)?(?: is it)?"
         r"|date|day is (?:it|today)",
     ),
@@ -138,7 +146,8 @@ MEANINGS: list[tuple[str, str, str]] = [
         "difference",
         rf"相差(?:多少)?(?:度|钱)?|差多少|差距|之差|{LAST_DEGREE}(?:多少|几)度?|相差",
         r"difference|by how (?:much|many)(?: degrees)?"
-        r"|how (?:much|many degrees)(?= (?:(?:warm|cold|hott|cool|cheap|high|low)er|more))",
+        r"|how (?:much|many degrees)"
+        r"(?= (?:(?:warm|cold|hott|cool|cheap|high|low)er|more))",
     ),
     ("average", "平均[值数]?", "average|mean"),
     (
@@ -213,7 +222,8 @@ MEANS_NOTHING = (
     r"|此[刻时]|那么|持有|买了?|如[果何]|最新|最近|怎么样?|什么|[这那]里|外面|计算|大概|可以"
     r"|[这那两二三]?(?:个?城市|家?公司|个?地方|者|个)|[以之]?后"
     r"|[你我的在是与问给把被了吗么呀啊吧会有要用再也还都各就能那今市里算好每元块请地]",
-    r"(?:of )?(?:the|these|those|them) two|a|an|the|what|how|is|are|be|if|of|for|at|on|i|m"
+    r"(?:of )?(?:the|these|those|them) two|a|an|the|what|how|is|are|be"
+    r"|if|of|for|at|on|i|m"
     r"|my|me|our|we|us|you|your|his|her|do|does|did|would|could|can|should|have|has|own"
     r"|hold|holdings?|buy|bought|sell|please|tell|show|give|get|find|check|see|compute"
     r"|calculate|evaluate|convert|now|today|right|currently|current|latest|like|there"

@@ -363,14 +363,21 @@ def test_ids_are_new_after_the_first_messages_were_dropped() -> None:
 
 PIECES = """
 Beijing 上海 Tencent 苹果 weather 股价 31 47 53% 67 89 shares 股 * + 减去 除以 ( ) km
-miles °C 华氏度 and 和 ， ？ of 的 a b 更 warmer average 平均 涨 double that 呢 hello 明天
-""".split()
+miles °C 华氏度 and 和 ， ？ of 的 a b 更 warmer average 平均 涨 double that 呢 hello
+明天
+"""
+NAMED = "Beijing 上海 Tencent 苹果 31 47 53 67 89 明天"
 SHOWS = {  # a word of the question, and what a call or an answer has where it is used
-    **{word: word for word in "Beijing 上海 Tencent 苹果 31 47 53 67 89 明天".split()},
-    **{"km": "km", "miles": "mile", "华氏度": "fahrenheit|°F|华氏度"},
-    **{"*": r"\*", "减去": "-|减去", "除以": "/|除以", "double": r"\* 2|double"},
+    **{word: word for word in NAMED.split()},
+    "km": "km",
+    "miles": "mile",
+    "华氏度": "fahrenheit|°F|华氏度",
+    "*": r"\*",
+    "减去": "-|减去",
+    "除以": "/|除以",
+    "double": r"\* 2|double",
 }
-pieces = st.lists(st.sampled_from(PIECES), max_size=9).map(" ".join)
+pieces = st.lists(st.sampled_from(PIECES.split()), max_size=9).map(" ".join)
 
 
 @settings(max_examples=400, deadline=None)
@@ -385,7 +392,9 @@ def test_what_matters_is_used_or_named(question: str, before: str) -> None:
             assert word not in question or re.search(shown, told)
 
 
-@pytest.mark.parametrize("question", ["北京的平均", "100 / 0", "持有 3 股谷歌", "5 km 转磅"])
+@pytest.mark.parametrize(
+    "question", ["北京的平均", "100 / 0", "持有 3 股谷歌", "5 km 转磅"]
+)
 def test_a_chinese_answer_quotes_no_english_error(question: str) -> None:
     answer = Run(f"{question}是多少？").answer
     assert "Error" not in answer
@@ -397,8 +406,8 @@ def test_an_error_that_it_does_not_know_is_quoted() -> None:
     run = Run("北京天气")
     run.messages[-2]["content"] = "Error: get_weather failed with OSError: no line."
     message = offline.reply({"messages": run.messages[:-1], "tools": SCHEMAS})
-    told = "没有得到北京的天气，工具给出的错误原文是“get_weather failed with OSError: no line”。"
-    assert message["content"] == told
+    told = "没有得到北京的天气，工具给出的错误原文是“"
+    assert message["content"] == f"{told}get_weather failed with OSError: no line”。"
 
 
 # ------------------------------------------------------------------------ strategies
