@@ -622,6 +622,7 @@ def _left_out(tokens: list[Token], needs: list[Need]) -> list[Token]:
     numbers = {*re.findall(r"[\d.]+", repr(needs))}
     has: set[str] = set()
     names: set[str] = set()
+    worked_out = False
     for need in needs:
         match need:
             case Clock():
@@ -636,10 +637,14 @@ def _left_out(tokens: list[Token], needs: list[Need]) -> list[Token]:
                 has |= {"degree"} if need.kind == "weather" else {"rise", "fall"}
                 has |= {"compare"} if need.degree or need.operation else set()
                 has |= {"sum", "+"} if need.shares else set()
+                made = need.operation or need.degree or need.change
+                worked_out = worked_out or bool(need.kind == "weather" and made)
 
     def used(token: Token) -> bool:
         if token.means("name"):
             return token.value in names
+        if token.means("detail") and worked_out:
+            return False  # the temperatures were compared
         if token.means("number") and token.value.rstrip("%") not in numbers:
             return False
         return token.used or any(mark in has for mark in token.marks)

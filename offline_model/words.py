@@ -103,14 +103,15 @@ MEANINGS: list[tuple[str, str, str]] = [
         rf"(?:,? \d{{4}})?|(?:next|last|past|coming) "
         r"(?:week|month|year|night|summer|winter"
         rf"|\w+ (?:days|weeks|months|years)"
-        rf"|{DAY})|(?:in|since|of) (?:19|20)\d\d|(?:in )?(?:\d+|an?|one|two|few) (?:hour|minute|day|week|month|year)s?"
+        rf"|{DAY})|(?:in|since|of) (?:19|20)\d\d"
+        r"|(?:in )?(?:\d+|an?|one|two|few) (?:hour|minute|day|week|month|year)s?"
         r"(?: ago| later| from now)?|used to|was|closing|opening",
     ),
     (
         "no-tool",  # operations and units that no tool has
         r"的?平方根|的?立方根|开方|根号|阶乘|对数|余数|取余|取整|四舍五入|中位数|方差|标准差|排序|排名"
         r"|比例|比值|占比|方程|质数|汇率|市盈率|欧元|日元|英镑|韩元|厘米|毫米|英寸|盎司|加仑"
-        r"|小时|分钟|[平立]方[公英]?[里米尺]|(?<=\d) ?[斤吨升秒码亩里尺寸]"
+        r"|小时|分钟|[平立]方[公英]?[里米尺]|(?<=[\d少几]) ?[斤吨升秒码亩里尺寸]"
         r"|[斤吨](?=等|是|多)"
         r"|开尔文",
         r"(?:square |cube )?roots?|sqrt|factorial|log(?:arithm)?|mod(?:ulo)?|remainder"
@@ -186,11 +187,15 @@ MEANINGS: list[tuple[str, str, str]] = [
         "更|最(?![近新后])|比(?![如])较?|对比",
         "than|compared?|(?:more|most|less)",
     ),
+    (  # told with the weather, but nothing is compared or calculated by them
+        "weather topic detail",
+        "湿度?|刮风|风速|下?(?:雷?阵)?[雨雪]|雨伞|带伞",
+        r"humid(?:ity)?|wind(?:y|s)?|rain(?:ing|y|s)?|umbrella|snow(?:ing|y|s)?|sunny",
+    ),
     (
         "weather topic",
-        r"天气|气温|温度|多少度|几度|湿度|刮风|风速|下[雨雪]|雨伞|带伞",
-        r"weather|temperatures?|humid(?:ity)?|wind(?:y|s)?|rain(?:ing|y|s)?|umbrella"
-        r"|snow(?:ing|y|s)?|sunny|how many degrees",
+        "天气|气温|温度|多少度|几度",
+        "weather|temperatures?|how many degrees",
     ),
     ("unit degree", "度|°", "degrees?"),
     (
@@ -225,7 +230,7 @@ MEANS_NOTHING = (
     r"(?:of )?(?:the|these|those|them) two|a|an|the|what|how|is|are|be"
     r"|if|of|for|at|on|i|m"
     r"|my|me|our|we|us|you|your|his|her|do|does|did|would|could|can|should|have|has|own"
-    r"|hold|holdings?|buy|bought|sell|please|tell|show|give|get|find|check|see|compute"
+    r"|hold|holdings?|buy|bought|sell|please|tell|show|give|take|go|get|find|check|see|compute"
     r"|calculate|evaluate|convert|now|today|right|currently|current|latest|like|there"
     r"|here|outside|also|too|with|by|from|between|both|each|one|same|s|re|ll|hello|hi|hey|so"
     r"|just|only|city|company|instead|want|know|need|let|and|any|some|much|answer|when|were",

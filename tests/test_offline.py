@@ -256,6 +256,9 @@ How much is Apple in euros? | get_stock_price(Apple) | I left out: euros.
 (3 + 4) × 腾讯股价 | get_stock_price(腾讯) | 没有用到：3、+、4、*。
 What is the median temperature of London and Paris? | get_weather(London) & get_weather(Paris) | I left out: median.
 微软的股价是英伟达的几倍？ | get_stock_price(微软) & get_stock_price(英伟达) | 没有用到：倍。
+巴黎现在的湿度比伦敦低多少？ | get_weather(巴黎) => get_weather(伦敦) => calculate(18 - 15) | 没有用到：湿度。
+120 磅是多少公斤？那是多少吨？ | unit_convert(120, lb, kg) | 54.4311 公斤 ; 没有用到：吨。
+美团股价减去 18.9 再除以 5 是多少？ | get_stock_price(美团) => calculate((118.9 - 18.9) / 5) | = 20 HKD。
 12 x 4.5 | calculate(12 * 4.5) | = 54.
 10 km 是多少公斤 | unit_convert(10, km, kg) | 没有得到换算结果：两个单位量的不是同一种东西，无法换算。
 东京现在几点 | get_current_time() | 只知道本地时间 ; 没有用到：东京。
