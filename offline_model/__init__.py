@@ -5,14 +5,15 @@ It needs no key and no download. `reply` is a pure function of the request and a
 
 1. view: the request becomes a View: the question, the turns before it, the calls made
    so far with their results, the offered tools. Both request forms become the same.
-2. lift, clauses, understand: what the question needs, by rules, in Chinese and English.
+2. scan, understand: what the question needs, by the vocabulary of words.py, in Chinese
+   and English; and what of the question no need uses.
 3. plan: each need becomes tasks; a task may take the results of others. If any does,
-   the calls go one a model call, in the order of the question; else all in one turn.
-4. strategies: a temperature above 0 now and then picks another way, seeded. One of them
-   sends everything at once and makes up the numbers that it does not have yet.
-5. answer: when nothing is left to call, the results are put into words, in the language
+   the calls go one a model call, in the order of the question; else all in one turn. A
+   temperature above 0 now and then picks another strategy, seeded. One of them sends
+   everything at once and makes up the numbers that it does not have yet.
+4. answer: when nothing is left to call, the results are put into words, in the language
    of the question. An error is told, never retried; what depends on it is not called.
-6. render: the calls or the answer, in the form of the request.
+   What was left out of the question is named.
 """
 
 from __future__ import annotations
@@ -22,12 +23,10 @@ from typing import Any
 from equivalence.gateway.upstreams import Reply, as_asked, completion, model_list
 
 from .answer import answer
-from .names import Names
-from .needs import Memory
 from .plan import Plan
-from .render import chat_message, react_message
-from .understand import understand
-from .view import View
+from .scan import Names
+from .understand import Memory, understand
+from .view import View, chat_message, react_message
 
 __all__ = ["OfflineModel", "reply"]
 
@@ -37,11 +36,11 @@ def reply(request: dict[str, Any], run_seed: int = 0) -> dict[str, Any]:
     view = View.of(request, run_seed)
     names, memory = Names.of(view.tools), Memory()
     for turn in view.earlier:
-        _, memory = understand(turn.question, names, memory)
-    needs, _ = understand(view.turn.question, names, memory, view.said())
-    plan = Plan(view, needs, names)
+        memory = understand(turn.question, names, memory).memory
+    understood = understand(view.turn.question, names, memory, view.said())
+    plan = Plan(view, understood.needs, names)
     calls, chinese = plan.next_calls(), names.is_chinese(view.turn.question)
-    text = "" if calls else answer(plan, chinese)
+    text = "" if calls else answer(plan, understood.left_out, chinese)
     if view.react:
         return react_message(view, calls, text, chinese)
     return chat_message(view, calls, text)

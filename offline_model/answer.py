@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .needs import Arithmetic, Clock, Conversion, Lookup, Need, Talk
-from .numbers import brief, grouped, last_number
-from .plan import Plan, Task, lookups
-from .toolbox import CLOCK
+from .plan import Plan, Task, brief, last_number, lookups
+from .scan import Token
+from .understand import Arithmetic, Clock, Conversion, Lookup, Need, Talk
+from .view import CLOCK
 from .words import DEGREES, MONEY, UNITS
 
 DAYS = ("Mon", "Tues", "Wednes", "Thurs", "Fri", "Satur", "Sun")
@@ -30,14 +30,6 @@ TALK = {
     "which weather": ("你想问哪个城市？", "Which city do you mean?"),
     "which price": ("你想问哪家公司？", "Which company do you mean?"),
     "currencies": ("货币不同，不能直接比较。", "The currencies differ."),
-    "other day": (
-        "我只能告诉你当前的日期和时间，不能推算别的日子。",
-        "I can only tell the current date and time, nothing about another day.",
-    ),
-    "elsewhere": (
-        "我只知道本地时间，不知道别处的时间。",
-        "I only know the local time, not the time elsewhere.",
-    ),
     "other": (
         f"这个问题我答不了：我是脚本化的离线替身，不是语言模型，只能{_ABLE_ZH}。",
         "I cannot answer that: I am a scripted offline stand-in, not a language model."
@@ -46,12 +38,24 @@ TALK = {
 }
 
 
-def answer(plan: Plan, chinese: bool) -> str:
-    """The text of the answer."""
+FAILURES = {  # what our tools report, and how a Chinese answer tells it
+    r"no weather for '(.*)'": r"没有“\1”的天气数据",
+    r"no price for '(.*)'": r"没有“\1”的股价数据",
+    r".*division by zero.*": "除数为零",
+    r".*beyond 1\.7e308.*": "中间或最后的数太大",
+    r".*longer than (\d+) characters.*": r"算式超过 \1 个字符",
+    r".*not a real number.*": "结果不是实数",
+    r".*measure different things.*": "两个单位量的不是同一种东西，无法换算",
+    r".*(?:malformed|are allowed|is empty).*": "算式不完整或写法有误",
+}
+
+
+def answer(plan: Plan, left_out: list[Token], chinese: bool) -> str:
+    """The text of the answer, with what the plan did not use of the question."""
     writer = _Writer(plan, chinese)
     told = [sentence for need in plan.needs for sentence in writer.part(need)]
-    sentences = dict.fromkeys(filter(None, [*told, writer.correction()]))
-    return ("" if chinese else " ").join(sentences)
+    told += [writer.correction(), writer.left_out(left_out)]
+    return ("" if chinese else " ").join(dict.fromkeys(filter(None, told)))
 
 
 class _Writer:
@@ -99,9 +103,13 @@ class _Writer:
                 f"没有得到{about}的结果。", f"There is no result for {about}."
             )
         short = re.split(r" Known: | A correct ", result)[0].strip()[:200]
+        short = short.removeprefix("Error:").strip().rstrip(".。")
+        for form, chinese in FAILURES.items() if self.chinese else ():
+            if found := re.fullmatch(form, short, re.DOTALL):
+                return f"没有得到{about}：{found.expand(chinese)}。"
         return self.say(
-            f"没有得到{about}，工具返回：{short.rstrip('.')}。",
-            f"I could not get {about}: {short}",
+            f"没有得到{about}，工具给出的错误原文是“{short}”。",
+            f"I could not get {about}: {short}.",
         )
 
     def about(self, task: Task) -> str:
@@ -125,17 +133,40 @@ class _Writer:
             f"(The earlier {listed} used a guessed number; the above is corrected.)",
         )
 
+    def left_out(self, tokens: list[Token]) -> str:
+        """Names the words of the question that the plan does not use."""
+        units = {self.plan.unit(task) for task in self.plan.steps}
+        priced = not units.isdisjoint({"HKD", "USD", "CNY"})
+        words = [
+            token.text.strip()
+            for token in tokens
+            if not (token.means("money") and (units & {*token.marks} or not priced))
+        ]
+        if not words:
+            return ""
+        listed = self.say("、", ", ").join(dict.fromkeys(words))
+        notes = [self.say(f"没有用到：{listed}。", f"I left out: {listed}.")]
+        if any(token.means("name") for token in tokens) and Clock() in self.plan.needs:
+            notes.insert(
+                0, self.say("我只知道本地时间。", "I only know the local time.")
+            )
+        if any(token.means("not-now") for token in tokens):
+            notes.insert(
+                0, self.say("我只知道现在的情况。", "I only know the present.")
+            )
+        return ("" if self.chinese else " ").join(notes)
+
     # -- numbers in words
 
     def expression(self, task: Task) -> str:
         """The expression of a calculation, empty for anything else."""
         values = self.plan.values(task) if task.tool == "calculate" else None
-        return str(values[0]).replace("*", "×") if values else ""
+        return signs(str(values[0])) if values else ""
 
     def shown(self, task: Task) -> str:
         """The number of a task as people write it: 38,560."""
         text = (self.plan.result(task) or "").strip()
-        if task.tool == "calculate" and re.fullmatch(r"-?\d+(?:\.\d+)?", text):
+        if task.tool == "calculate" and re.fullmatch(r"-?\d+", text):
             return grouped(text)
         number = self.plan.number(task)
         return "?" if number is None else grouped(brief(number))
@@ -169,8 +200,7 @@ class _Writer:
         (task,) = self.plan.tasks(need)
         result, end = self.shown(task), self.say("。", ".")
         if isinstance(need, Arithmetic):
-            shown = need.expression.replace("*", "×").replace(" / ", " ÷ ")
-            return f"{shown} = {result} {need.unit}".rstrip() + end
+            return f"{signs(need.expression)} = {result} {need.unit}".rstrip() + end
         source = self.measure(grouped(need.value), need.from_unit)
         return f"{source} = {self.measure(result, need.to_unit)}{end}"
 
@@ -236,7 +266,7 @@ class _Writer:
 
     def compared(self, need: Lookup, tasks: list[Task]) -> str:
         """Which is first, and by what values."""
-        degree = DEGREES[need.kind][need.degree]
+        degree = DEGREES[need.degree]
         sign = 1 if degree.lowest else -1
         tasks = sorted(tasks, key=lambda task: sign * (self.plan.number(task) or 0))
         (name, value), *others = map(self.named, tasks)
@@ -269,3 +299,17 @@ class _Writer:
                 f"{self.say(*COMBINED[need.operation])} {number} {unit}".rstrip() + end
             )
         return f"{self.expression(task)} = {number} {unit}".rstrip() + end
+
+
+def signs(expression: str) -> str:
+    """The expression as people write it: × and ÷."""
+    return expression.replace(" * ", " × ").replace(" / ", " ÷ ")
+
+
+def grouped(number: str) -> str:
+    """With thousands separators: 38,560."""
+    if not re.fullmatch(r"-?\d+(?:\.\d+)?", number):
+        return number
+    whole, _, fraction = number.partition(".")
+    whole = re.sub(r"(?<=\d)(?=(?:\d{3})+$)", ",", whole)
+    return f"{whole}.{fraction.rstrip('0')}".rstrip(".")

@@ -6,16 +6,25 @@ go one a model call, in the order of the question; if none does, all go in one t
 
 from __future__ import annotations
 
+import math
+import random
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .names import Names
-from .needs import Arithmetic, Clock, Conversion, Lookup, Need
-from .numbers import as_number, brief, last_number, value_of
-from .strategies import choose, invented, swapped
-from .toolbox import CLOCK, LOOKS_UP
-from .view import Call, Turn, View
+from toolkit.arithmetic import CannotEvaluate, evaluate
+
+from .scan import Names
+from .understand import Arithmetic, Clock, Conversion, Lookup, Need
+from .view import CLOCK, LOOKS_UP, Call, Turn, View
+
+WEIGHTS = {  # how a run may drift above temperature 0
+    "eager": 35,  # everything at once, with made-up numbers for what is not known yet
+    "independent first": 25,  # at once what needs nothing, then the rest
+    "swapped factors": 20,  # 385.6 * 100 instead of 100 * 385.6
+    "head": 20,  # works the last step out without a call
+}
 
 UNIT_AFTER = {  # what stands behind the number in a result that has several
     "get_weather": r"\s*(?:°|℃|度)",
@@ -55,7 +64,7 @@ class Plan:
 
     def __init__(self, view: View, needs: list[Need], names: Names) -> None:
         self.view, self.needs, self.names = view, needs, names
-        self.strategy = choose(view)
+        self.strategy = _strategy(view)
         self.here = self._results([view.turn])
         self.before = self._results(view.earlier)
         self.fresh: set[Task] = set()  # looked up again, whatever was said before
@@ -100,15 +109,19 @@ class Plan:
         slots = " + ".join(f"{{{i}}}" for i in range(len(values)))
         average = f"({slots}) / {len(values)}"
         forms = {"difference": "{high} - {low}", "average": average, "sum": slots}
+        units = "{0}", "celsius", "fahrenheit"
+        if need.fahrenheit and need.operation != "average":
+            values = [Task("unit_convert", units, (value,)) for value in values]
+            out += values
         if need.operation and self.one_currency(need):
             values = [Task("calculate", (forms[need.operation],), tuple(values))]
+            out += values
+        if need.fahrenheit and need.operation == "average":
+            values = [Task("unit_convert", units, (value,)) for value in values]
             out += values
         if need.change:
             values = [Task("calculate", (need.change,), (value,)) for value in values]
             out += values
-        if need.fahrenheit and need.operation not in ("difference", "sum"):
-            units = "{0}", "celsius", "fahrenheit"
-            out += [Task("unit_convert", units, (value,)) for value in values]
         return out
 
     def _worth(self, need: Lookup, prices: list[Task]) -> list[Task]:
@@ -140,7 +153,7 @@ class Plan:
         filled = task.filled(known)
         swap = self.strategy in ("swapped factors", "eager")
         if swap and numbers and task.tool == "calculate":
-            return tuple(swapped(str(value)) for value in filled)
+            return tuple(_swapped(str(value)) for value in filled)
         return filled
 
     def result(self, task: Task) -> str | None:
@@ -160,18 +173,21 @@ class Plan:
         if self.strategy not in ("eager", "head") or not self.offered(task):
             return None
         if self.strategy == "eager" and not self.view.turn.calls and not task.inputs:
-            return invented(task.tool, self.names.same("".join(task.values[:1])))
+            return _invented(task.tool, self.names.same("".join(task.values[:1])))
         values = self.values(task)
         if values is not None and task.tool == "calculate":
-            return value_of(str(values[0]))
+            try:
+                return float(evaluate(str(values[0])))
+            except CannotEvaluate:
+                return None
         if values is not None and task.tool == "unit_convert" and task.inputs:
             return float(str(values[0])) * 9 / 5 + 32
         return None
 
     def unit(self, task: Task) -> str:
         """The unit of the number: °C, or the currency of a price."""
-        if task.tool == "get_weather":
-            return "°C"
+        if task.tool in ("get_weather", "unit_convert"):
+            return "°C" if task.tool == "get_weather" else "°F"
         if task.tool == "get_stock_price":
             found = re.search(r"\d ([A-Z]{3})\b", self.result(task) or "")
             return found[1] if found else ""
@@ -215,3 +231,56 @@ class Plan:
     def _undone(self, task: Task) -> bool:
         in_head = self.strategy == "head" and self.number(task) is not None
         return self.result(task) is None and not in_head and not self.blocked(task)
+
+
+# ------------------------------------------------------------------------- strategies
+
+
+def _strategy(view: View) -> str:
+    """The strategy: the same for all requests of a run; at temperature 0 "serial"."""
+    heat = view.temperature
+    rng = random.Random(f"{view.seed}|{view.turn.question}|{heat}")
+    if rng.random() >= 1 - math.exp(-heat):
+        return "serial"
+    chosen = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    return "serial" if chosen == "eager" and view.one_at_a_time else chosen
+
+
+def _invented(tool: str, name: str) -> float | None:
+    """20 °C anywhere; 300 for Tencent, a round number for each other company."""
+    if tool == "get_stock_price" and name in ("腾讯", "Tencent"):
+        return 300.0
+    stable = zlib.crc32(name.encode()) % 40 * 10 + 50.0
+    return {"get_weather": 20.0, "get_stock_price": stable}.get(tool)
+
+
+def _swapped(expression: str) -> str:
+    """The expression with the factors of each product in the other order."""
+    return re.sub(r"([\d.]+) \* ([\d.]+)", r"\2 * \1", expression)
+
+
+# ---------------------------------------------------------------------------- numbers
+
+
+def last_number(text: str, before: str = "") -> float | None:
+    """The last number of the text, or the last that stands before such a pattern."""
+    figure = r"-?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+    found = re.findall(f"({figure}){before}", text)
+    number = float(found[-1].replace(",", "")) if found else math.inf
+    return number if math.isfinite(number) else None
+
+
+def brief(number: float) -> str:
+    """At most twelve digits and no ".0"."""
+    return f"{number:.12g}"
+
+
+def as_number(value: object) -> object:
+    """A number without ".0", so that 18, 18.0 and "18" are one; else the value."""
+    if not isinstance(value, str | float):
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return int(number) if number.is_integer() else number

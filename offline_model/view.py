@@ -6,13 +6,65 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .toolbox import PARAMETERS, Tool, as_dict, as_list, toolbox
-
 REACT = "Action Input:"
+
+# ---------------------------------------------------------------------------- the tools
+
+LOOKS_UP = {"weather": "get_weather", "price": "get_stock_price"}
+CLOCK = "get_current_time"
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "get_weather": ("city",),
+    "get_stock_price": ("symbol",),
+    "calculate": ("expression",),
+    "unit_convert": ("value", "from_unit", "to_unit"),
+    CLOCK: (),
+}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """An offered tool. Its parameters are in our order, under its own names, and None
+    when it takes others than the tool that we know by this name."""
+
+    description: str
+    parameters: tuple[str, ...] | None
+
+
+def toolbox(functions: Iterable[object]) -> dict[str, Tool]:
+    """The offered tools that we know by name, from their schemas in the request."""
+    return {
+        name: Tool(str(function.get("description", "")), _parameters(name, function))
+        for function in map(as_dict, functions)
+        if (name := str(function.get("name"))) in PARAMETERS
+    }
+
+
+def _parameters(name: str, function: dict[str, Any]) -> tuple[str, ...] | None:
+    """Our names if the tool has them, else the name of its single required string."""
+    schema, ours = as_dict(function.get("parameters")), PARAMETERS[name]
+    offered = as_dict(schema.get("properties"))
+    required = [p for p in offered if p in as_list(schema.get("required", [*offered]))]
+    if not offered or set(required) <= set(ours) <= set(offered):
+        return ours
+    texts = [p for p in required if as_dict(offered[p]).get("type") == "string"]
+    return tuple(texts) if len(ours) == len(required) == len(texts) == 1 else None
+
+
+def as_list(value: object) -> list[Any]:
+    """The value where it is a list; else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    """The value where it is a dict; else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+# -------------------------------------------------------------------------- the request
 
 
 @dataclass
@@ -154,3 +206,44 @@ def _parsed(text: str) -> Any:
         return json.JSONDecoder().raw_decode(text)[0]
     except (ValueError, RecursionError):
         return None
+
+
+# ---------------------------------------------------------------------------- the reply
+
+
+def chat_message(view: View, calls: list[Call], text: str) -> dict[str, Any]:
+    """The calls, under ids new to the conversation, or else the text."""
+    if not calls:
+        return {"role": "assistant", "content": text}
+    taken = [call.id for turn in (*view.earlier, view.turn) for call in turn.calls]
+    number, listed = len(taken), []
+    for call in calls:
+        number += 1
+        while f"call_{number}" in taken:
+            number += 1
+        function = {"name": call.tool, "arguments": _arguments(view, call)}
+        listed.append(
+            {"id": f"call_{number}", "type": "function", "function": function}
+        )
+    return {"role": "assistant", "content": None, "tool_calls": listed}
+
+
+def react_message(
+    view: View, calls: list[Call], text: str, chinese: bool
+) -> dict[str, Any]:
+    """The same as text: a thought, then one action or the final answer."""
+    if not calls:
+        thought = "已经可以回答了。" if chinese else "I can answer now."
+        rest = f"Final Answer: {text}"
+    else:
+        (call,) = calls
+        thought = (
+            f"需要先调用 {call.tool}。" if chinese else f"I need {call.tool} first."
+        )
+        rest = f"Action: {call.tool}\nAction Input: {_arguments(view, call)}"
+    return {"role": "assistant", "content": f"Thought: {thought}\n{rest}"}
+
+
+def _arguments(view: View, call: Call) -> str:
+    names = view.tools[call.tool].parameters or ()
+    return json.dumps(dict(zip(names, call.values, strict=True)), ensure_ascii=False)

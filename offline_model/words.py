@@ -1,56 +1,44 @@
 """The vocabulary: what the offline model knows of Chinese and English.
 
-Patterns that only one step of the understanding needs stand with that step.
+One table tells what a word means, and the question is read by it once. A word that
+means something is later either used in the plan or named in the answer; a word without
+meaning here (MEANS_NOTHING) is passed over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
-
-def any_case(pattern: str) -> re.Pattern[str]:
-    """The pattern, capitals or not."""
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def one_of(words: Mapping[str, str], prefix: str = "") -> str:
-    """A pattern with one named group a word, which tells which of them it was."""
-    named = "|".join(f"(?P<{prefix}{key}>{value})" for key, value in words.items())
-    return f"(?:{named})(?![A-Za-z])"
-
-
 HAN = r"[\u4e00-\u9fff]"
-NUMBER = r"\d{1,15}(?:,\d{3})*(?:\.\d{1,15})?"
-
-# ------------------------------------------------------------------- units and money
+KINDS = ("weather", "price")  # of things to look up
 
 
 class Unit(NamedTuple):
-    """How a unit is written: by the user (a pattern), and in the answer."""
+    """How a unit is written: by the user (patterns), and in the answer."""
 
-    pattern: str
     quantity: str
+    read: str
+    read_chinese: str
     chinese: str
     one: str
     many: str
 
 
-_SIGN = r"(?:°\s?|degrees? )?"
+_DEGREE = r"(?:° ?|degrees? )?"
 UNITS = {
-    "km": Unit(r"km|kilomet(?:er|re)s?|公里|千米", "length", "公里", "km", "km"),
-    "m": Unit(r"m|met(?:er|re)s?|米", "length", "米", "m", "m"),
-    "mile": Unit(r"miles?|mi|英里", "length", "英里", "mile", "miles"),
-    "foot": Unit(r"foot|feet|ft|英尺", "length", "英尺", "foot", "feet"),
-    "kg": Unit(r"kgs?|kilograms?|kilos?|公斤|千克", "mass", "公斤", "kg", "kg"),
-    "g": Unit(r"g|grams?|克", "mass", "克", "g", "g"),
-    "lb": Unit(r"lbs?|pounds?|磅", "mass", "磅", "lb", "lb"),
-    "celsius": Unit(_SIGN + "(?:celsius|centigrade|C)|摄氏度?", "heat", *["°C"] * 3),
-    "fahrenheit": Unit(_SIGN + "(?:fahrenheit|F)|华氏度?", "heat", *["°F"] * 3),
+    "km": Unit("length", r"km|kilomet(?:er|re)s?", "公里|千米", "公里", "km", "km"),
+    "m": Unit("length", r"(?<=\d) ?m|met(?:er|re)s?", "米", "米", "m", "m"),
+    "mile": Unit("length", r"miles?|mi", "英里", "英里", "mile", "miles"),
+    "foot": Unit("length", r"foot|feet|ft", "英尺", "英尺", "foot", "feet"),
+    "kg": Unit("mass", r"kgs?|kilograms?|kilos?", "公斤|千克", "公斤", "kg", "kg"),
+    "g": Unit("mass", r"(?<=\d) ?g|grams?", "克", "克", "g", "g"),
+    "lb": Unit("mass", r"lbs?|pounds?", "磅", "磅", "lb", "lb"),
+    "celsius": Unit(
+        "heat", rf"{_DEGREE}(?:celsius|centigrade|C)", "摄氏度?", *["°C"] * 3
+    ),
+    "fahrenheit": Unit("heat", rf"{_DEGREE}(?:fahrenheit|F)", "华氏度?", *["°F"] * 3),
 }
-WRITTEN = {key: unit.pattern for key, unit in UNITS.items()}
-SIGNED = rf"(?P<sign>零下|minus |(?<![\d)])-)?(?P<value>{NUMBER})\s?"
 MONEY = {"HKD": "港元（HKD）", "USD": "美元（USD）"}  # in a Chinese answer
 
 
@@ -59,113 +47,196 @@ def same_quantity(one: str, other: str) -> bool:
     return UNITS[one].quantity == UNITS[other].quantity
 
 
-# -------------------------------------------------------------------------- topics
-
-KINDS = ("weather", "price")  # of things to look up
-OPERATIONS = {"difference", "average", "sum", "compare"}  # on several of them
-TOPICS = {
-    "time": any_case(
-        r"几点|什么时间|[前在]的?时间|时间是|星期几|周几|礼拜几|几号|日期|什么时候了"
-        r"|what time|(?:current|local|the) (?:local )?time\b|time is it|time now"
-        r"|^ ?(?:time\b|时间)|(?:what|which) (?:week)?day\b|\bdate\b"
-        r"|day is (?:it|today)"
-    ),
-    "weather": any_case(
-        r"天气|气温|温度|温差|多少度|几度|[冷热暖凉]|湿度|刮风|风速|下[雨雪]|雨伞|带伞"
-        r"|weather|temperature|\b(?:warm|cold|hot|cool|humid|wind|rain|snow|sunn)"
-        r"|umbrella|how many degrees"
-    ),
-    "price": any_case(
-        r"股价|股票|多少钱|价格|价差|报价|市价|市值|价值|值多少|值钱|贵(?!州)|便宜"
-        r"|\b(?:stock|share|price|quote|worth|value|how much|expensive|cheap)"
-        r"|trading at"
-    ),
-    "difference": any_case(
-        r"温差|相差|差多少|价差|差价|差距|之差|[高低贵热冷暖]多少|[高低]几度"
-        r"|\bdifference|by how (?:much|many)"
-        r"|how much (?:warmer|colder|hotter|cooler|more|higher|lower|cheaper)"
-    ),
-    "sum": any_case(r"加起来|之和|总和|加在一起|\bsum of|add(?:ed)? up"),
-    "average": any_case(r"平均|\baverage|\bmean (?:temp|price)"),
-    "compare": any_case(
-        r"更|最|比|[哪谁].{0,4}[冷热暖凉高低贵]|对比|\bthan\b|compare"
-        r"|\b(?:warm|cold|hott|cool|cheap|high|low)(?:er|est)"
-        r"|\b(?:more|most) (?:exp|val)|\bworth (?:more|less|the most)"
-    ),
-    "intro": any_case(
-        r"介绍一?下?(?:你|自己)|自我介绍|你是谁|你是什么|你能做|你会[做什]|你可以做"
-        r"|who are you|what are you\b|introduce yourself|about yourself|what can you do"
-        r"|are you (?:a |an )?(?:real|human|language|ai|bot|robot|model|llm)"
-    ),
-}
-SMALL_TALK = {
-    "hello": any_case(
-        r"^\W*(?:[你您]好|早上好|晚上好|嗨|(?:hello|hi|hey|good (?:morning|evening))\b)"
-    ),
-    "thanks": any_case(r"谢谢|多谢|感谢|\bthank|再见|\bbye"),
-}
-STOCK = any_case(r"股|\bstock|\bshare")
-MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-DATE = r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}/\d{1,2}/\d{4}"
-OTHER_DAY = any_case(
-    rf"{DATE}|\d年|\d月\d|[明昨后前]天|tomorrow|yesterday|\b(?:{MONTHS})[a-z]* \d"
-)
-PRONOUN = any_case(
-    r"[它他这那]|刚才|刚刚|\b(?:it|its|they|them|their|that|this|those)\b"
-)
-MENTIONED = any_case(
-    r"刚才|刚刚|之前|\bmentioned|\bearlier|\bprevious|\byou (?:just )?said"
-)
-
-
 class Degree(NamedTuple):
-    """A word that compares, as asked (a pattern) and as answered."""
+    """A word that compares: how it is read in Chinese, in English and in English where
+    it compares by itself, and how it is answered."""
 
-    pattern: str
+    kinds: str
+    read_chinese: str
+    read: str
+    read_more: str
     chinese: str
     more: str
     most: str
-    lowest: bool = False
+    lowest: str = ""
 
 
-_HIGH_LOW = {
-    "high": Degree(r"高|\bhigh", "高", "higher", "the highest"),
-    "low": Degree(r"低|\blow", "低", "lower", "the lowest", True),
-}
 DEGREES = {
-    "weather": {
-        "warm": Degree(r"暖|\bwarm", "暖和", "warmer", "the warmest"),
-        "hot": Degree(r"热|\bhot", "热", "hotter", "the hottest"),
-        "cold": Degree(r"冷|\bcold", "冷", "colder", "the coldest", True),
-        "cool": Degree(r"凉|\bcool", "凉快", "cooler", "the coolest", True),
-        **_HIGH_LOW,
-    },
-    "price": {
-        "dear": Degree(r"贵|\bexp", "贵", "more expensive", "the most expensive"),
-        "cheap": Degree(r"便宜|\bcheap", "便宜", "cheaper", "the cheapest", True),
-        "worth": Degree(
-            r"值钱|\bworth|\bvalua", "值钱", "worth more", "worth the most"
-        ),
-        **_HIGH_LOW,
-    },
+    key: Degree(*columns)
+    for key, *columns in (
+        row.split(" | ")
+        for row in """
+warm | weather | 暖和? | warm | warm(?:er|est) | 暖和 | warmer | the warmest
+hot | weather | 热 | hot | hott(?:er|est) | 热 | hotter | the hottest
+cold | weather | 冷 | cold | cold(?:er|est) | 冷 | colder | the coldest | lowest
+cool | weather | 凉快? | cool | cool(?:er|est) | 凉快 | cooler | the coolest | lowest
+worth | price | 值钱 | valuable | (?:worth|most|more) (?:the )?(?:most|more|valuable) | 值钱 | worth more | worth the most
+dear | price | 贵(?!州) | expensive | (?:more|most) expensive | 贵 | more expensive | the most expensive
+cheap | price | 便宜 | cheap | cheap(?:er|est)|less expensive | 便宜 | cheaper | the cheapest | lowest
+high | - | 高 | high | high(?:er|est) | 高 | higher | the highest
+low | - | 低 | low | low(?:er|est) | 低 | lower | the lowest | lowest
+""".strip().splitlines()  # noqa: E501
+    )
 }
 USUAL_DEGREE = {"weather": "warm", "price": "dear"}
-DEGREE = {
-    kind: any_case("|".join(f"(?P<{key}>{d.pattern})" for key, d in degrees.items()))
-    for kind, degrees in DEGREES.items()
-}
+LAST_DEGREE = "(?<=[高低贵热冷暖凉宜快和])"
 
-_N = rf"({NUMBER}%?)"
-CHANGES = {  # what is done to a value that is looked up or was mentioned
-    rf"{_N} ?(?:\*|\btimes\b|乘以?) ?(?!\d)": "{n} * {{0}}",
-    rf"(?:涨|rises?|increases?|\bup)(?:了| by)? ?({NUMBER}%)": "{{0}} * (1 + {n})",
-    rf"(?:跌|falls?|drops?|\bdown)(?:了| by)? ?({NUMBER}%)": "{{0}} * (1 - {n})",
-    rf"(?:乘以?|\*|\btimes\b|multipl\w+ (?:\w+ ){{0,3}}by) ?{_N}": "{{0}} * {n}",
-    rf"(?:除以|(?<!\d)/|divided? (?:\w+ ){{0,3}}by) ?{_N}": "{{0}} / {n}",
-    rf"(?:加上?|\+|\bplus\b|\badd) ?{_N}": "{{0}} + {n}",
-    rf"(?:减去?|(?<![\d)])-|\bminus\b|\bsubtract) ?{_N}": "{{0}} - {n}",
-    rf"({NUMBER}%) of\b": "{n} * {{0}}",
-    rf"的 ?({NUMBER}%)|({NUMBER}) ?倍": "{{0}} * {n}",
-    r"\bdouble|\btwice|两倍|翻[倍番]": "{{0}} * 2",
-    r"\bhalf (?:of|the|that|it)|\bhalve|一半": "{{0}} / 2",
-}
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+DATE = r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}/\d{1,2}/\d{4}"
+COUNT = r"(?:\d+|[一两二三四五六七八九十半几]+)"
+
+# What a word means (several meanings for some), in Chinese, in English. The first that
+# fits at a place counts.
+MEANINGS: list[tuple[str, str, str]] = [
+    (
+        "not-now",
+        rf"{DATE}|\d+ ?年(?: ?\d+ ?月)?(?: ?\d+ ?[日号])?|\d+ ?月(?: ?\d+ ?[日号])?"
+        r"|大?[明昨后前]天|明[日早晚年]|昨[日晚]|去年|今[年晚夜]|周末|[早晚]上|[上下]午|中午"
+        r"|凌晨|[下上]个?(?:周|星期|礼拜|月)[一二三四五六日天]?|(?:周|星期|礼拜)[一二三四五六日天]"
+        rf"|{COUNT} ?(?:个?小时|分钟|天|个?月|个?星期|周|年)[之以]?[后前内]"
+        r"|未来|预报|历史"
+        r"|(?<![%股])(?<![%股] )以后|以前|昨|收盘价?|开盘价?",
+        r"tomorrow|yesterday|tonight|forecast|will|going to|later|ago|soon|weekend"
+        rf"|morning|afternoon|evening|noon|midnight|(?:on )?{DAY}"
+        rf"|{MONTH} \d+(?:st|nd|rd|th)?"
+        rf"(?:,? \d{{4}})?|(?:next|last|past|coming) "
+        r"(?:week|month|year|night|summer|winter"
+        rf"|\w+ (?:days|weeks|months|years)"
+        rf"|{DAY})|(?:in|since|of) (?:19|20)\d\d"
+        r"|(?:in )?(?:\d+|an?|one|two|few) (?:hour|minute|day|week|month|year)s?"
+        r"(?: ago| later| from now)?|used to|was|closing|opening",
+    ),
+    (
+        "no-tool",  # operations and units that no tool has
+        r"的?平方根|的?立方根|开方|根号|阶乘|对数|余数|取余|取整|四舍五入|中位数|方差|标准差|排序|排名"
+        r"|比例|比值|占比|方程|质数|汇率|市盈率|欧元|日元|英镑|韩元|厘米|毫米|英寸|盎司|加仑"
+        r"|小时|分钟|[平立]方[公英]?[里米尺]|(?<=[\d少几]) ?[斤吨升秒码亩里尺寸]"
+        r"|[斤吨](?=等|是|多)"
+        r"|开尔文",
+        r"(?:square |cube )?roots?|sqrt|factorial|log(?:arithm)?|mod(?:ulo)?|remainder"
+        r"|round(?:ed)?(?: to)?|median|variance|deviation|ratio|rank(?:ed)?"
+        r"|sort(?:ed)?|prime"
+        r"|solve|exchange rate|euros?|EUR|yen|JPY|GBP|cm|mm|centimet(?:er|re)s?"
+        r"|inch(?:es)?"
+        r"|yards?|ounces?|oz|tonnes?|tons?|lit(?:er|re)s?|gallons?|hours?|minutes?|seconds?"
+        r"|mph|m/s|knots?|kelvin|GB|MB|acres?|stones?",
+    ),
+    ("money HKD", "港[元币]", "HKD|hong kong dollars?"),
+    ("money USD", "美[元金]", "USD|us dollars?"),
+    ("money CNY", "人民币", "CNY|RMB|yuan"),
+    ("money HKD USD", "", "dollars?"),
+    *((f"unit {key}", unit.read_chinese, unit.read) for key, unit in UNITS.items()),
+    (
+        "time",
+        r"(?:现在|当前|什么)?的?时间|几点钟?|星期几|周几|礼拜几|几号|日期|什么时候了",
+        r"what time(?: is it)?|(?:current |local )time|(?<=the )time"
+        r"|(?<![a-z] )time(?= in)"
+        r"|time (?:is it|now)|(?:what|which) (?:week)?day(?: of the week)?(?: is it)?"
+        r"|date|day is (?:it|today)",
+    ),
+    (
+        "intro",
+        r"介绍一?下?(?:你自己|你|自己)|自我介绍|你是谁|你是什么|你能做|你会[做什]|你可以做",
+        r"who are you|what are you|introduce yourself|about yourself|what can you do"
+        r"|are you (?:a |an )?(?:real|human|language|ai|bot|robot|model|llm)",
+    ),
+    ("weather difference", "温差", ""),
+    ("price difference", "价差|差价", ""),
+    (
+        "difference",
+        rf"相差(?:多少)?(?:度|钱)?|差多少|差距|之差|{LAST_DEGREE}(?:多少|几)度?|相差",
+        r"difference|by how (?:much|many)(?: degrees)?"
+        r"|how (?:much|many degrees)"
+        r"(?= (?:(?:warm|cold|hott|cool|cheap|high|low)er|more))",
+    ),
+    ("average", "平均[值数]?", "average|mean"),
+    (
+        "sum",
+        "加起来|加在一起|之和|总和|的和|一共|总共|合计|总(?=市值|价|值)",
+        "sum|total|altogether|add(?:ed)? up|together|combined",
+    ),
+    ("add", "", "add"),
+    ("subtract", "", "subtract"),
+    ("multiply", "", "multiply"),
+    ("divide", "", "divide"),
+    ("sign **", r"\*\*|\^", "to the power of"),
+    ("sign //", "//", ""),
+    ("sign *", r"乘以?|\*", r"times|multiplied by|(?<=[\d)]) ?x(?= ?[\d(])"),
+    ("sign /", "除以|/", r"divided by|over(?= \d)"),
+    ("sign +", r"加上?|\+", "plus"),
+    ("sign -", "减去?|零下|-", r"minus|less(?= \d)"),
+    ("sign %", "%", ""),
+    ("square", "的?平方(?![根公英里米])", "squared"),
+    ("power", "次方", ""),
+    ("fold", "倍", "fold"),
+    ("double", "翻[倍番]|两倍", "double[sd]?|twice"),
+    ("half", "一半", "half|halve[sd]?"),
+    ("rise", "上?涨[了到]?", "ris(?:es?|ing)|increases?|goes up|up|gains?"),
+    ("fall", "下?跌[了到]?", "falls?|drops?|goes down|down|loses?"),
+    *(
+        (f"{d.kinds} compare degree {key}", "", d.read_more)
+        for key, d in DEGREES.items()
+    ),
+    *(
+        (f"{d.kinds} degree {key}", d.read_chinese, d.read)
+        for key, d in DEGREES.items()
+    ),
+    (
+        "compare",
+        "更|最(?![近新后])|比(?![如])较?|对比",
+        "than|compared?|(?:more|most|less)",
+    ),
+    (  # told with the weather, but nothing is compared or calculated by them
+        "weather topic detail",
+        "湿度?|刮风|风速|下?(?:雷?阵)?[雨雪]|雨伞|带伞",
+        r"humid(?:ity)?|wind(?:y|s)?|rain(?:ing|y|s)?|umbrella|snow(?:ing|y|s)?|sunny",
+    ),
+    (
+        "weather topic",
+        "天气|气温|温度|多少度|几度",
+        "weather|temperatures?|how many degrees",
+    ),
+    ("unit degree", "度|°", "degrees?"),
+    (
+        "price topic stock",
+        "股价|股票|股份",
+        "stocks?(?: prices?)?|share prices?|quotes?",
+    ),
+    ("price topic", "价格|报价|市价|市值", "prices?|market value|trading at"),
+    ("price", "多少钱|价值|值多少钱?|值", "worth|values?|how much|costs?|pay"),
+    ("share stock", "股", "shares?"),
+    ("which", "哪[个里座家只边一]?|谁", "which|who"),
+    ("link many", "多少|几(?!乎)", "how many"),
+    ("link", "(?:转换|换算|换|转)[成为]?|[成为按]|等于", "in|into|to|as|is|equals?|="),
+    (
+        "before",
+        "[它这那](?![里边])个?|刚才|刚刚|上面|结果|之前",
+        "it|its|they|them|their|that|this|those|last|result|just mentioned|mentioned"
+        "|earlier|previous|you (?:just )?said",
+    ),
+    ("again", "呢", r"how about|what about|(?:^|(?<=[?.!] ))and"),
+    ("end", r"[?!。;\n]+|\.(?=\s|$)", ""),
+    ("comma", r":|,(?: ?(?:and|then|but|or)\b)?|以及|还有|然后|并且?", "but|then"),
+    ("list", "、|和|与|跟|及|还是|或者?", "and|or|vs"),
+    ("(", r"\(", ""),
+    (")", r"\)", ""),
+]
+MEANS_NOTHING = (
+    r"每?一股|每股|请问|请?告诉|帮我|麻烦|[你您]好|想|知道|查询?|一下|看看?|现在|今[天日]|目前|当前"
+    r"|此[刻时]|那么|持有|买了?|如[果何]|最新|最近|怎么样?|什么|[这那]里|外面|计算|大概|可以"
+    r"|[这那两二三]?(?:个?城市|家?公司|个?地方|者|个)|[以之]?后"
+    r"|[你我的在是与问给把被了吗么呀啊吧会有要用再也还都各就能那今市里算好每元块请地]",
+    r"(?:of )?(?:the|these|those|them) two|a|an|the|what|how|is|are|be"
+    r"|if|of|for|at|on|i|m"
+    r"|my|me|our|we|us|you|your|his|her|do|does|did|would|could|can|should|have|has|own"
+    r"|hold|holdings?|buy|bought|sell|please|tell|show|give|take|go|get|find|check|see|compute"
+    r"|calculate|evaluate|convert|now|today|right|currently|current|latest|like|there"
+    r"|here|outside|also|too|with|by|from|between|both|each|one|same|s|re|ll|hello|hi|hey|so"
+    r"|just|only|city|company|instead|want|know|need|let|and|any|some|much|answer|when|were",
+)
+HELLO = re.compile(
+    r"^\W*(?:[你您]好|早上好|晚上好|嗨|(?:hello|hi|hey|good (?:morning|evening))\b)",
+    re.I,
+)
+THANKS = re.compile(r"谢谢|多谢|感谢|\bthank|再见|\bbye", re.I)

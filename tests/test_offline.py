@@ -127,7 +127,7 @@ Who is the CEO of Tencent? | | cannot answer
 北京有什么好玩的 | | 答不了
 How far is Beijing from Shanghai? | | cannot answer
 What's the price of gold? | | cannot answer
-What is the weather forecast for tomorrow? | | Which city
+What is the weather forecast for tomorrow? | | Which city ; only know the present ; left out: forecast, tomorrow.
 2024-01-15 是个好日子吗 | | 答不了
 Beijing's weather, and 18 °C in Fahrenheit | get_weather(Beijing) & unit_convert(18, celsius, fahrenheit) | 25 °C ; 64.4 °F
 What time is it? | get_current_time() | 09:30 ; Wednesday
@@ -145,11 +145,11 @@ What's the weather in Xi’an? | get_weather(Xi'an) | 24 °C
 香港现在几度 | get_weather(香港) | 29 °C
 What's the weather like? | | Which city
 今天天气怎么样 | | 哪个城市
-weather in Atlantis | get_weather(Atlantis) | could not get ; Atlantis ; Error
-亚特兰蒂斯的天气 | get_weather(亚特兰蒂斯) | 没有得到 ; Error
+weather in Atlantis | get_weather(Atlantis) | could not get the weather in Atlantis: no weather for 'Atlantis'.
+亚特兰蒂斯的天气 | get_weather(亚特兰蒂斯) | 没有得到亚特兰蒂斯的天气：没有“亚特兰蒂斯”的天气数据。
 请告诉我火星的天气 | get_weather(火星) | 没有得到
-Weather in Oslo and Beijing | get_weather(Oslo) & get_weather(Beijing) | Oslo: Error ; 25 °C
-亚特兰蒂斯和北京的天气 | get_weather(亚特兰蒂斯) & get_weather(北京) | Error ; 25 °C
+Weather in Oslo and Beijing | get_weather(Oslo) & get_weather(Beijing) | Oslo: no weather for ; 25 °C
+亚特兰蒂斯和北京的天气 | get_weather(亚特兰蒂斯) & get_weather(北京) | 没有“亚特兰蒂斯”的天气数据。 ; 25 °C
 What's the weather in Beijing, Shanghai and Tokyo? | get_weather(Beijing) & get_weather(Shanghai) & get_weather(Tokyo) | 25 °C ; 28 °C ; 21 °C
 Which is warmer, Beijing or Shanghai? | get_weather(Beijing) & get_weather(Shanghai) | Shanghai is warmer: 28 °C
 北京、上海、广州哪个最热？ | get_weather(北京) & get_weather(上海) & get_weather(广州) | 广州最热 ; 31 °C
@@ -173,14 +173,14 @@ Tell me the time, the weather in London and the price of Nvidia. | get_current_t
 Beijing's temperature in Fahrenheit | get_weather(Beijing) => unit_convert(25, celsius, fahrenheit) | 25 °C ; 77 °F
 北京的气温是多少华氏度 | get_weather(北京) => unit_convert(25, celsius, fahrenheit) | 77 °F
 北京天气怎么样，换成华氏度是多少？ | get_weather(北京) => unit_convert(25, celsius, fahrenheit) | 晴 ; 77 °F
-weather in Atlantis in Fahrenheit | get_weather(Atlantis) | Error
+weather in Atlantis in Fahrenheit | get_weather(Atlantis) | could not get
 腾讯股价 | get_stock_price(腾讯) | 385.6 HKD ; +1.2 %
 What is Apple's stock price? | get_stock_price(Apple) | 189.84 USD
 苹果多少钱一股 | get_stock_price(苹果) | 189.84 USD
 茅台股价 | get_stock_price(贵州茅台) | 1,688 CNY
 0700.HK 股价 | get_stock_price(0700.HK) | 385.6 HKD
 Price of TSLA | get_stock_price(TSLA) | 177.9 USD
-Google stock price | get_stock_price(Google) | Error: no price for 'Google'
+Google stock price | get_stock_price(Google) | Google: no price for 'Google'.
 持有 100 股谷歌的市值是多少 | get_stock_price(谷歌) | 没有得到谷歌的股价
 股票多少钱 | | 哪家公司
 Apple, Microsoft and Nvidia share prices | get_stock_price(Apple) & get_stock_price(Microsoft) & get_stock_price(Nvidia) | 189.84 ; 415.5 ; 121.4
@@ -211,7 +211,7 @@ What is 10 divided by 4? | calculate(10 / 4) | 2.5
 1,234.5 plus 1 | calculate(1234.5 + 1) | 1,235.5
 Calculate 2^100 | calculate(2 ^ 100) | 1,267,650,600,228,229,401,496,703,205,376
 average of 3, 5 and 10 | calculate((3 + 5 + 10) / 3) | 6
-100 / 0 等于多少 | calculate(100 / 0) | division by zero
+100 / 0 等于多少 | calculate(100 / 0) | 没有得到计算结果（100 ÷ 0）：除数为零。
 17 * 23 等于多少？再乘以 2 | calculate(17 * 23) & calculate((17 * 23) * 2) | 391 ; 782
 What is 2 + 2 and what time is it? | calculate(2 + 2) & get_current_time() | = 4 ; 09:30
 10 km 是多少英里 | unit_convert(10, km, mile) | 6.21371 英里
@@ -233,13 +233,35 @@ Is Beijing hotter than Shanghai, and is Apple more expensive than Tesla? | get_w
 北京和火星哪个更热 | get_weather(北京) & get_weather(火星) | 没有得到火星的天气
 I have 100 Tencent shares and 500 Alibaba shares. Which holding is worth more? | get_stock_price(Tencent) => get_stock_price(Alibaba) => calculate(100 * 385.6) => calculate(500 * 82.35) | Alibaba is worth more: 41,175 HKD, against Tencent 38,560 HKD
 100 股腾讯和 500 股阿里巴巴哪个更值钱 | get_stock_price(腾讯) => get_stock_price(阿里巴巴) => calculate(100 * 385.6) => calculate(500 * 82.35) | 阿里巴巴更值钱
-2024-01-15 是星期几 | | 只能告诉你当前的日期
-What day of the week was 2024-01-15? | | only tell the current date
-What day is it tomorrow? | | only tell the current date
-What time is it in Tokyo? | | only know the local time
-time in Tokyo | | only know the local time
-What time is it in Madrid? | | only know the local time
-东京现在几点 | | 只知道本地时间
+2024-01-15 是星期几 | get_current_time() | 我只知道现在的情况 ; 没有用到：2024-01-15。
+What day of the week was 2024-01-15? | get_current_time() | only know the present ; 2024-01-15.
+What day is it tomorrow? | get_current_time() | only know the present ; left out: tomorrow.
+What time is it in Tokyo? | get_current_time() | only know the local time ; left out: Tokyo.
+time in Tokyo | get_current_time() | only know the local time ; left out: Tokyo.
+What time is it in Madrid? | get_current_time() | only know the local time ; left out: Madrid.
+100 股苹果加 50 股微软一共多少美元？ | get_stock_price(苹果) => get_stock_price(微软) => calculate(100 * 189.84 + 50 * 415.5) | 39,759 美元
+If I buy 10 shares of Nvidia and 5 of Tesla, what do I pay? | get_stock_price(Nvidia) => get_stock_price(Tesla) => calculate(10 * 121.4 + 5 * 177.9) | 2,103.5 USD in total
+腾讯股价乘以2再除以3等于多少 | get_stock_price(腾讯) => calculate(385.6 * 2 / 3) | = 257.066666667 HKD
+苹果股价加 3 再乘以 2 | get_stock_price(苹果) => calculate((189.84 + 3) * 2) | 385.68 USD
+Is it warmer in London or Paris, and by how much in Fahrenheit? | get_weather(London) => get_weather(Paris) => unit_convert(15, celsius, fahrenheit) => unit_convert(18, celsius, fahrenheit) => calculate(64.4 - 59) | Paris is warmer ; Difference: 5.4 °F.
+明天北京会下雨吗？ | get_weather(北京) | 25 °C ; 我只知道现在的情况。没有用到：明天。
+Will it snow in Harbin next week? | get_weather(Harbin) | I only know the present. I left out: Will, next week.
+What is the price of Tesla in 2020? | get_stock_price(Tesla) | I left out: in 2020.
+What is the square root of 144 plus 5? | calculate(144 + 5) | I left out: square root.
+How much is Apple in euros? | get_stock_price(Apple) | I left out: euros.
+茅台值多少美元？ | get_stock_price(贵州茅台) | 没有用到：美元。
+10 km is how many miles and how many feet? | unit_convert(10, km, mile) | I left out: feet.
+500 克是多少磅，再乘以 3？ | unit_convert(500, g, lb) | 没有用到：乘以、3。
+腾讯 300 股减去 20 股还值多少？ | get_stock_price(腾讯) | 没有用到：300、减去、20。
+(3 + 4) × 腾讯股价 | get_stock_price(腾讯) | 没有用到：3、+、4、*。
+What is the median temperature of London and Paris? | get_weather(London) & get_weather(Paris) | I left out: median.
+微软的股价是英伟达的几倍？ | get_stock_price(微软) & get_stock_price(英伟达) | 没有用到：倍。
+巴黎现在的湿度比伦敦低多少？ | get_weather(巴黎) => get_weather(伦敦) => calculate(18 - 15) | 没有用到：湿度。
+120 磅是多少公斤？那是多少吨？ | unit_convert(120, lb, kg) | 54.4311 公斤 ; 没有用到：吨。
+美团股价减去 18.9 再除以 5 是多少？ | get_stock_price(美团) => calculate((118.9 - 18.9) / 5) | = 20 HKD。
+12 x 4.5 | calculate(12 * 4.5) | = 54.
+10 km 是多少公斤 | unit_convert(10, km, kg) | 没有得到换算结果：两个单位量的不是同一种东西，无法换算。
+东京现在几点 | get_current_time() | 只知道本地时间 ; 没有用到：东京。
 """  # noqa: E501
 
 
@@ -282,13 +304,13 @@ What is the weather in Beijing, and what is 18 °C in Fahrenheit? || And the tem
 What is Tencent's stock price? || And for 200 shares? | calculate(200 * 385.6) | 77,120 HKD
 Tencent price || How about Alibaba? | get_stock_price(Alibaba) | 82.35 HKD
 Tencent price || How about Alibaba? || And Meituan? | get_stock_price(Meituan) | 118.9 HKD
-Tencent price || How about Google? | get_stock_price(Google) | Error
+Tencent price || How about Google? | get_stock_price(Google) | could not get
 value of 200 Tencent shares || How about Alibaba? | get_stock_price(Alibaba) => calculate(200 * 82.35) | 16,470 HKD
 持有 100 股腾讯市值多少 || 阿里巴巴呢？ | get_stock_price(阿里巴巴) => calculate(100 * 82.35) | 8,235 港元
 腾讯股价 || 它和阿里巴巴的价差是多少？ | get_stock_price(阿里巴巴) => calculate(385.6 - 82.35) | 303.25
 北京天气 || 那上海呢？ | get_weather(上海) | 28 °C ; 多云
 Weather in Beijing || And Shanghai? | get_weather(Shanghai) | 28 °C
-北京天气 || 火星呢？ | get_weather(火星) | Error
+北京天气 || 火星呢？ | get_weather(火星) | 没有“火星”
 北京的气温是多少华氏度 || 那上海呢？ | get_weather(上海) => unit_convert(28, celsius, fahrenheit) | 82.4 °F
 北京天气 || 那上海呢？ || 哪个更暖和？ | | 上海更暖和
 北京天气 || 比上海热吗？ | get_weather(上海) | 上海更热
@@ -338,6 +360,57 @@ def test_ids_are_new_after_the_first_messages_were_dropped() -> None:
     run = Run("北京天气", kept)
     ids = [call["id"] for m in run.messages for call in m.get("tool_calls", [])]
     assert len(ids) == len(set(ids)) == 2
+
+
+# ---------------------------------------------------------------------- nothing lost
+
+PIECES = """
+Beijing 上海 Tencent 苹果 weather 股价 31 47 53% 67 89 shares 股 * + 减去 除以 ( ) km
+miles °C 华氏度 and 和 ， ？ of 的 a b 更 warmer average 平均 涨 double that 呢 hello
+明天
+"""
+NAMED = "Beijing 上海 Tencent 苹果 31 47 53 67 89 明天"
+SHOWS = {  # a word of the question, and what a call or an answer has where it is used
+    **{word: word for word in NAMED.split()},
+    "km": "km",
+    "miles": "mile",
+    "华氏度": "fahrenheit|°F|华氏度",
+    "*": r"\*",
+    "减去": "-|减去",
+    "除以": "/|除以",
+    "double": r"\* 2|double",
+}
+pieces = st.lists(st.sampled_from(PIECES.split()), max_size=9).map(" ".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(pieces, st.sampled_from(["", "Tencent price", "北京天气", "10 km in miles"]))
+def test_what_matters_is_used_or_named(question: str, before: str) -> None:
+    """Where anything is done for a question, nothing of it is lost in silence."""
+    run = Run(question, Run(before).messages if before else None)
+    told = f"{run.turns} {run.answer}"
+    failed = "could not get" in told or "没有得到" in told  # it planned, a tool failed
+    if not failed and (run.turns or "left out" in told or "没有用到" in told):
+        for word, shown in SHOWS.items():
+            assert word not in question or re.search(shown, told)
+
+
+@pytest.mark.parametrize(
+    "question", ["北京的平均", "100 / 0", "持有 3 股谷歌", "5 km 转磅"]
+)
+def test_a_chinese_answer_quotes_no_english_error(question: str) -> None:
+    answer = Run(f"{question}是多少？").answer
+    assert "Error" not in answer
+    assert "。。" not in answer
+    assert not re.search(r"[a-z]{4}", answer)
+
+
+def test_an_error_that_it_does_not_know_is_quoted() -> None:
+    run = Run("北京天气")
+    run.messages[-2]["content"] = "Error: get_weather failed with OSError: no line."
+    message = offline.reply({"messages": run.messages[:-1], "tools": SCHEMAS})
+    told = "没有得到北京的天气，工具给出的错误原文是“"
+    assert message["content"] == f"{told}get_weather failed with OSError: no line”。"
 
 
 # ------------------------------------------------------------------------ strategies
@@ -401,7 +474,7 @@ def test_every_strategy_ends_in_the_right_answer(question: str) -> None:
     for seed in range(40):
         run = Run(question, None, seed, temperature=1.5)
         assert len(run.turns) < 6
-        for number in ("77 °F", "26.5 °C", "38,560", "Error"):
+        for number in ("77 °F", "26.5 °C", "38,560", "could not"):
             assert (number in right) == (number in run.answer)
 
 
@@ -568,9 +641,10 @@ def test_long_questions_are_quick() -> None:
         Run(part * 3000)
 
 
-def test_only_the_standard_library_is_imported() -> None:
+def test_it_imports_nothing_heavy_and_no_stage() -> None:
     for file in Path(offline.__file__).parent.glob("*.py"):
         nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         froms = [n for n in nodes if isinstance(n, ast.ImportFrom) and not n.level]
-        roots = {(n.module or "").split(".")[0] for n in froms}
-        assert roots <= sys.stdlib_module_names
+        modules = {n.module or "" for n in froms}
+        modules = {m for m in modules if m.split(".")[0] not in sys.stdlib_module_names}
+        assert modules <= {"equivalence.gateway.upstreams", "toolkit.arithmetic"}
