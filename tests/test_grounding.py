@@ -1,20 +1,26 @@
-"""Which numbers in a call were said before it, in digits or in words, zh and en."""
+"""Which numbers in a call were said before it."""
 
 from __future__ import annotations
 
 import json
+import time
 from io import StringIO
 from typing import Any
 
 import pytest
 from rich.console import Console
+from wire import implementations
 
-from config import load_settings
-from equivalence.runs.grounding import Said, mark, note
-from equivalence.runs.implementation import LADDER, find, load
+from equivalence.gateway import Exchange
+from equivalence.runs.files import from_line, to_line
+from equivalence.runs.grounding import MOST, Said, mark, note
+from equivalence.runs.implementation import Implementation
+from equivalence.runs.plan import Plan
 from equivalence.runs.record import Run, Step
-from equivalence.runs.session import Subject, run_each
+from equivalence.runs.session import gather
+from equivalence.settings import Settings
 from equivalence.show import terminal as show
+from offline_model import OfflineModel
 from tools import TOOLS
 
 PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
@@ -34,16 +40,26 @@ PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多�
         ("-6 °C", {"value": -6}, []),
         ("HKD385.6", {"value": 385.6}, []),
         ("0.5 kg", {"expression": ".5 * 2"}, []),
-        # in words
+        # scaled
+        ("1.5万股", {"value": 15000}, []),
+        ("1.5 万股", {"value": 15000}, []),
+        ("3 million people", {"value": 3_000_000}, []),
+        # in words, which are not read: it may be that number
         ("一百二十股", {"expression": "120 * 2"}, []),
         ("三万五千米", {"value": 35000}, []),
-        ("1.5万股", {"value": 15000}, []),
         ("两百股", {"value": 200}, []),
         ("二〇二五年", {"value": 2025}, []),
+        ("百分之十五", {"value": 0.15}, []),
+        ("半价", {"value": 0.5}, []),
         ("one hundred and twenty shares", {"value": 120}, []),
         ("a dozen eggs at 3 each", {"expression": "12 * 3"}, []),
         ("twenty-five miles", {"value": 25}, []),
-        ("3 million people", {"value": 3_000_000}, []),
+        # no numbers in words
+        ("两个城市一共多少，哪一个更高？", {"value": 300}, ["300"]),
+        ("星期三十分热，多少千米？", {"value": 300}, ["300"]),
+        ("1.5 万股和 3 million", {"value": 300}, ["300"]),
+        ("Someone often eats before the weight", {"value": 300}, ["300"]),
+        ("one of the two", {"value": 300}, ["300"]),
         # per cent
         ("15% of 240", {"expression": "240 * 0.15"}, []),
         ("15% of 240", {"expression": "15% * 240"}, []),
@@ -98,50 +114,58 @@ QUESTION = "腾讯多少钱？持有 100 股值多少？"
 
 
 @pytest.mark.parametrize(
-    ("steps", "answer", "real", "arrived", "outcome"),
+    ("steps", "answer", "arrived", "again", "in_answer"),
     [
-        # the published trace: all in one turn, the answer puts it right
-        ([(1, *CLOCK), (1, *PRICE), (1, *GUESS)], "38,560", "385.6", 1, "corrected"),
-        ([(1, *PRICE), (1, *GUESS)], "值 30,000 港元", None, 1, "used"),
-        ([(1, *GUESS), (2, *PRICE)], "约 38,560 港元", "385.6", 2, "corrected"),
-        ([(1, *GUESS), (2, *PRICE), (3, *RIGHT)], "约 38,560", "385.6", 2, "corrected"),
-        ([(1, *PRICE), (1, *GUESS), (2, *RIGHT)], "不知道", "385.6", 1, "unused"),
-        ([(1, *PRICE), (1, *GUESS), (2, *RIGHT)], "", "385.6", 1, "none"),
-        ([(1, *GUESS)], "约 30000 港元", None, None, "used"),
-        # the number itself comes later, by chance
-        ([(1, *GUESS), (2, "t", {}, "at 300 m")], "30000", None, 2, "used"),
-        ([(1, *CLOCK), (1, *GUESS)], "不知道", None, None, "unused"),
+        # the published trace: all in one turn
+        ([(1, *CLOCK), (1, *PRICE), (1, *GUESS)], "38,560", 1, None, False),
+        ([(1, *PRICE), (1, *GUESS)], "值 30,000 港元", 1, None, True),
+        ([(1, *GUESS), (2, *PRICE)], "约 38,560 港元", 2, None, False),
+        ([(1, *GUESS), (2, *PRICE), (3, *RIGHT)], "38,560", 2, 3, False),
+        ([(1, *PRICE), (1, *GUESS), (2, *RIGHT)], "不知道", 1, 2, False),
+        ([(1, *PRICE), (1, *GUESS), (2, *RIGHT)], "", 1, 2, False),
+        ([(1, *GUESS)], "约 3 万港元", None, None, True),
+        ([(1, "t", {}, "no digits"), (1, *GUESS)], "30000.0", None, None, True),
     ],
 )  # fmt: skip
-def test_when_the_real_value_came_and_what_the_answer_made_of_it(
-    steps: list[Any], answer: str, real: str | None, arrived: int | None, outcome: str
+def test_what_became_of_it(
+    steps: list[Any],
+    answer: str,
+    arrived: int | None,
+    again: int | None,
+    in_answer: bool,
 ) -> None:
     run = Run("mine", QUESTION, answer=answer, steps=[step(*each) for each in steps])
     mark(run)
-    (found,) = [found for each in run.steps for found in each.ungrounded]
+    ((turn, found),) = [(s.turn, each) for s in run.steps for each in s.ungrounded]
     assert found == {
         "number": "300",
         "argument": "expression",
-        "real": real,
         "arrived": arrived,
-        "answer": outcome,
+        "again": again,
+        "result": "30000",
+        "in_answer": in_answer,
     }
-    assert run.warnings == [f"turn {_turn(run)}, calculate: {note(found)}"]
+    assert run.warnings == [f"turn {turn}, calculate: {note(found)}"]
 
 
-def _turn(run: Run) -> int:
-    return next(each.turn for each in run.steps if each.ungrounded)
-
-
-def test_a_converted_guess() -> None:
-    weather = ("get_weather", {"city": "北京"}, "北京 Beijing: 25 °C, 晴 sunny")
-    guess = {"value": 20, "from_unit": "celsius", "to_unit": "fahrenheit"}
-    converted = ("unit_convert", guess, "20 celsius = 68 fahrenheit")
-    run = Run("mine", "Beijing in Fahrenheit?", answer="It is 77 °F.")
-    run.steps = [step(1, *weather), step(1, *converted)]
+def test_a_call_that_failed_came_to_nothing() -> None:
+    failed = step(1, "calculate", {"expression": "300 /"}, "Error: see 7", ok=False)
+    run = Run("mine", "how much?", answer="300", steps=[failed])
     mark(run)
-    assert run.steps[1].ungrounded[0]["real"] == "25"
-    assert run.steps[1].ungrounded[0]["answer"] == "corrected"
+    (found,) = failed.ungrounded
+    assert found["result"] is None
+    assert note(found) == "300 was made up: in no question and no earlier result"
+
+
+def test_one_note_for_the_numbers_of_a_call() -> None:
+    guess = step(1, "calculate", {"expression": "300 * 40 + 300"}, "12300")
+    price = step(2, *PRICE)
+    run = Run("mine", "how much?", answer="12,300", steps=[guess, price])
+    mark(run)
+    assert run.warnings == [
+        "turn 1, calculate: 300, 40 were made up: in no question and no earlier result;"
+        " other results came in turn 2; what came of it, 12300, is in the answer"
+    ]
 
 
 def test_a_result_of_the_same_turn_comes_too_late() -> None:
@@ -164,36 +188,89 @@ def test_the_result_of_a_call_does_not_ground_it() -> None:
     assert [found["number"] for found in run.steps[0].ungrounded] == ["7", "6"]
 
 
-def test_an_earlier_question_and_its_answer_ground_a_follow_up() -> None:
-    messages = [
-        {"role": "system", "content": "for example 999"},
-        {"role": "user", "content": "Beijing?"},
-        {"role": "assistant", "content": "25 °C"},
-        {"role": "user", "content": "double it"},
+def said(*messages: tuple[str, Any]) -> Exchange:
+    told = [{"role": role, "content": content} for role, content in messages]
+    return Exchange({"messages": told}, status=200)
+
+
+def test_a_result_in_a_user_message_was_read() -> None:
+    """So agents in text hand on results: no step knows them."""
+    asked = ("user", "Tencent, 100 shares?")
+    guess = ("assistant", "Suppose it were 300.")
+    result = ("user", [{"type": "text", "text": "Observation: 385.6 HKD"}])
+    run = Run("mine", "Tencent, 100 shares?", protocol="text")
+    run.exchanges = [said(asked), said(asked, guess, result)]
+    run.steps = [
+        Step(1, "price", {"symbol": "Tencent"}, "", None, None),
+        Step(2, "calculate", {"expression": "385.6 * 100 - 300"}, "", None, None),
     ]
-    run = Run("mine", "double it", history=["Beijing?"])
-    run.exchanges = [{"request": {"messages": messages}}]
-    run.steps = [step(1, "calculate", {"expression": "25 * 2 + 999"}, "1049")]
     mark(run)
-    assert [found["number"] for found in run.steps[0].ungrounded] == ["999"]
+    assert [found["number"] for found in run.steps[1].ungrounded] == ["300"]
+    run.steps[1].turn = 1
+    mark(run)
+    assert [found["number"] for found in run.steps[1].ungrounded] == ["385.6", "300"]
 
 
-@pytest.mark.parametrize("name", [each.name for each in LADDER])
-def test_the_traces_of_the_ladder_show_the_published_guess(name: str) -> None:
+@pytest.mark.parametrize(
+    ("question", "expression"),
+    [
+        ("1e2000000 % of 5", "1e2000000 % 5"),
+        ("一" * 5000, "一" * 5000 + " + 7"),
+        ("亿" * 20_000, "亿" * 20_000 + " + 7"),
+        ("9" * 100_000, "8" * 100_000 + " % 7"),
+        ("111," * 20_000, "1,111," * 20_000),
+        ("7." * 50_000, ".7" * 50_000),
+        (" " * 100_000, " " * 100_000 + "7"),
+        ("hundred " * 20_000, "7 % " * 20_000),
+    ],
+    ids=lambda text: text[:8],
+)
+def test_no_number_takes_long_or_fails(question: str, expression: str) -> None:
+    began = time.process_time()
+    run = Run("mine", question, answer=question)
+    run.steps = [step(1, "calculate", {"expression": expression}, expression)]
+    mark(run)
+    assert time.process_time() - began < 2
+    assert len(run.steps[0].ungrounded) <= MOST
+
+
+def test_deep_and_many_arguments_are_bounded() -> None:
+    deep: Any = 7
+    for _ in range(5000):
+        deep = [deep]
+    many = {"deep": deep, "many": list(range(100, 100_000)), "odd": [float("nan")]}
+    found = Said("how much?").missing(many)
+    assert [number.text for number in found[:2]] == ["7", "100"]
+    assert len(found) == MOST
+
+
+def test_an_earlier_question_and_its_answer_ground_a_follow_up() -> None:
+    run = Run("mine", "double it, VAT", history=["Beijing?"])
+    told = [("system", "VAT is 19 %"), ("user", "Beijing?"), ("assistant", "25 °C")]
+    run.exchanges = [said(*told, ("user", "double it, VAT"))]
+    run.steps = [step(1, "calculate", {"expression": "25 * 2 * 1.19 * 19%"}, "59.5")]
+    mark(run)
+    assert [found["number"] for found in run.steps[0].ungrounded] == ["1.19"]
+
+
+@implementations
+def test_the_traces_of_the_ladder_show_the_published_guess(
+    implementation: Implementation, offline_settings: Settings
+) -> None:
     """Stage 5 asks for one call at a time and waits: it has nothing to guess."""
-    agent = Subject(name, load(find(name).target))
-    settings = load_settings(temperature=1.5, _env_file="")
-    runs = list(run_each([agent], [[PUBLISHED]], settings, TOOLS, repeats=25))
+    settings = offline_settings.model_copy(update={"temperature": 1.5})
+    plan = Plan([implementation], [[PUBLISHED]], settings, TOOLS, repeats=25)
+    runs = list(gather(plan, lambda number: OfflineModel(run_seed=number)))
     for run in runs:
         guessed = [s for s in run.steps if "300" in str(s.arguments)]
         assert [s for s in run.steps if s.ungrounded] == guessed
-        assert Run.from_json(json.loads(json.dumps(run.to_json()))) == run
+        assert from_line(to_line(run)).steps == run.steps
     guesses = [run for run in runs if any(s.ungrounded for s in run.steps)]
-    assert bool(guesses) == (name != "stage5")
-    if name == "stage5":
+    assert bool(guesses) == (implementation.name != "stage5")
+    if not guesses:
         return
     out = StringIO()
     show.side_by_side(Console(file=out, width=120), guesses[:1])
-    assert "! 300 is from nowhere" in out.getvalue()
+    assert "! 300 was made up" in out.getvalue()
     (found,) = next(s for s in guesses[0].steps if s.ungrounded).ungrounded
-    assert (found["real"], found["answer"]) == ("385.6", "corrected")
+    assert (found["arrived"], found["result"]) == (1, "30000")

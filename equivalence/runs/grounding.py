@@ -1,11 +1,15 @@
 """Ungrounded arguments: numbers in a call that nobody had said when it was made.
 
-A number is grounded when it stands, whatever its format, in the question, in what was
-said before it, or in a result of an earlier turn. Only that counts: 38560 is not
-grounded by 385.6 and 100, because a model that multiplies in its head instead of
-calling a tool is worth pointing out too. Not pointed out are 0, 1 and 2, the number of
-results so far (for averages), 100 beside a per cent, and the digits of a code such as
-0700.HK.
+A number is grounded when it stands in the question, in what was said before it, or in
+anything that the model had read before it made the call: results, also those that came
+in a user message, and its instructions. Only that counts: 38560 is not grounded by
+385.6 and 100, because a model that multiplies in its head instead of calling a tool is
+worth pointing out too.
+
+Digits are read in any common format. Words are not: where somebody wrote a number as
+一百二十 or fifty, nothing is marked from then on, because it may be that number. Never
+marked are 0, 1 and 2, the number of results so far (for averages), 100 beside a per
+cent, and the digits of a code such as 0700.HK.
 """
 
 from __future__ import annotations
@@ -14,39 +18,34 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from equivalence.runs.record import Run, Step
 from equivalence.runs.steps import text_of
-from toolkit.policy import ToolError
-from tools import calculate, unit_convert
+from equivalence.runs.words import MADE_UP
 
-PURE = {tool.__name__: tool for tool in (calculate, unit_convert)}
-"""Tools that can be called again, to see what the right number would have given."""
+MOST = 20
+"""So many numbers of one call are marked at most."""
 
 _NUMBER = re.compile(
     r"(?<![\d.])(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"
 )
 _PER_CENT = re.compile(r"\s?(?:%|per ?cent\b)", re.IGNORECASE)
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|UTC[+-]\d+")
-_SCALE = re.compile(r"\s?([百千万亿]|(?:k|hundred|thousand|million|billion)\b)", re.I)
-_SCALES = {"百": 10**2, "千": 10**3, "万": 10**4, "亿": 10**8, "k": 10**3}
-_SCALES |= {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9}
-
-_HAN_DIGITS = {sign: value for value, sign in enumerate("零一二三四五六七八九")}
-_HAN_DIGITS |= {"〇": 0, "两": 2}
-_HAN_UNITS = {"十": 10, "百": 10**2, "千": 10**3}
-_HAN = re.compile("[零〇一二两三四五六七八九十百千万亿]+")
-
-_TEENS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen"
-    " fourteen fifteen sixteen seventeen eighteen nineteen"
+_SCALE = re.compile(
+    r"\s?([百千万亿]|(?:k|hundred|thousand|million|billion)\b)", re.IGNORECASE
 )
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ENGLISH = {word: value for value, word in enumerate(_TEENS.split())}
-_ENGLISH |= {word: 10 * value for value, word in enumerate(_TENS.split(), 2)}
-_ENGLISH |= {"a": 1, "dozen": 12}
+_SCALES = {"百": 1e2, "千": 1e3, "万": 1e4, "亿": 1e8, "k": 1e3}
+_SCALES |= {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+
+# Beyond 一, 二, 两, one and two, which are never marked. 星期三 is a day, 十分 "very".
+_IN_WORDS = re.compile(
+    r"(?<![期周拜])[三四五六七八九半]|十(?!分)|[一二两][百千万亿]|[零〇一二两]{2}"
+    r"|(?<!\d)(?<!\d )\b(?:hundred|thousand|million|billion)\b"
+    r"|\b(?:three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|half|quarter)\b"
+    r"|\b(?:thir|four|fif|six|seven|eigh|nine)teen\b"
+    r"|\b(?:twen|thir|for|fif|six|seven|eigh|nine)ty\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Number:
     """Name of the argument; of the outermost where it stands deeper."""
     text: str
     """As the model wrote it."""
-    values: frozenset[Decimal]
+    values: frozenset[float]
     """What it can mean: 15% is 15 and 0.15."""
 
 
@@ -65,42 +64,63 @@ class Said:
     """The numbers that have been said so far."""
 
     def __init__(self, *texts: str) -> None:
-        self.values = {Decimal(0), Decimal(1), Decimal(2)}
+        self.values = {0.0, 1.0, 2.0}
         self.results = 0
+        self.in_words = False
+        """Whether somebody wrote a number in words, which are not read."""
+        self._heard: set[str] = set()
         for text in texts:
             self.hear(text)
 
     def hear(self, text: str) -> None:
         """Add the numbers of something said."""
-        self.values |= set(_said(text))
+        if text not in self._heard:
+            self._heard.add(text)
+            plain = _plain(text)
+            self.values.update(_said(plain))
+            self.in_words = self.in_words or bool(_IN_WORDS.search(plain))
 
     def learn(self, result: str) -> None:
         """Add the numbers of a tool's result."""
         self.hear(result)
         self.results += 1
 
+    def read(self, request: Mapping[str, Any], *, own: bool = False) -> None:
+        """Add what stands in a request. What the model itself has said counts only
+        with `own`: in the answers to earlier questions."""
+        for message in request.get("messages") or ():
+            if isinstance(message, dict) and (own or message.get("role") in _NOT_OWN):
+                self.hear(text_of(message.get("content")))
+
     def missing(self, arguments: Any) -> list[Number]:
-        """Return the numbers of the arguments that nobody has said, in order."""
-        known = self.values | {Decimal(self.results)}
-        return [n for n in _numbers(arguments) if not n.values & known]
+        """Return the numbers of the arguments that nobody has said, in order, at most
+        MOST; none where a number was said in words."""
+        if self.in_words:
+            return []
+        known = self.values | {float(self.results)}
+        found: dict[Number, None] = {}
+        for number in _numbers(arguments):
+            if not number.values & known:
+                found.setdefault(number)
+                if len(found) == MOST:
+                    break
+        return list(found)
+
+
+_NOT_OWN = ("system", "developer", "user", "tool", "function")
 
 
 def said_before(request: Mapping[str, Any]) -> Said:
-    """Return what a run begins with: the conversation of its first request, less the
-    system message."""
-    return Said(
-        *(
-            text_of(message.get("content"))
-            for message in request.get("messages") or ()
-            if isinstance(message, dict) and message.get("role") != "system"
-        )
-    )
+    """Return what a run begins with: the conversation of its first request."""
+    said = Said()
+    said.read(request, own=True)
+    return said
 
 
 def mark(run: Run) -> None:
     """Enter the ungrounded numbers in the record: in each step, and as warnings."""
-    first = run.exchanges[0].request if run.exchanges else {}
-    said = said_before(first)
+    requests = [exchange.request for exchange in run.model_calls]
+    said = said_before(requests[0] if requests else {})
     for text in (*run.history, run.question):
         said.hear(text)
     turn = 0
@@ -109,6 +129,8 @@ def mark(run: Run) -> None:
         if step.turn != turn:
             for earlier in waiting:
                 said.learn(earlier.result or "")
+            for request in requests[turn : step.turn]:
+                said.read(request)
             turn, waiting = step.turn, []
         waiting.append(step)
         step.ungrounded = [
@@ -116,101 +138,60 @@ def mark(run: Run) -> None:
             for number in said.missing(step.arguments)
         ]
     for step in run.steps:
-        alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        for found in step.ungrounded:
-            outcome = _outcome(run, step, found)
-            found |= outcome
-            alike.setdefault(tuple(outcome.values()), []).append(found)
-        for together in alike.values():
-            run.warnings.append(f"turn {step.turn}, {step.tool}: {note(*together)}")
+        if step.ungrounded:
+            outcome = _outcome(run, step)
+            for found in step.ungrounded:
+                found |= outcome
+            words = note(*step.ungrounded)
+            run.warnings.append(f"turn {step.turn}, {step.tool}: {words}")
 
 
-def mentions(text: str, number: Decimal) -> bool:
-    """Return whether the text holds the number, which has no sign: as it is, rounded by
-    at most 1 % to the places it is written with, scaled (3.856万) or in words."""
-    return number in set(_said(text)) or _mentions(text, number)
+def _outcome(run: Run, step: Step) -> dict[str, Any]:
+    """What is known of a call with an ungrounded number, see Step.ungrounded."""
+    later = [other for other in run.steps if other.turn > step.turn]
+    arrived = (
+        other.turn
+        for other in run.steps
+        if other.turn >= step.turn and other is not step and not other.ungrounded
+        if other.ok is not False and _NUMBER.search(other.result or "")
+    )
+    again = (o.turn for o in later if o.tool == step.tool and not o.ungrounded)
+    own = None if step.ok is False else _last(step.result or "")
+    return {
+        "arrived": next(arrived, None),
+        "again": next(again, None),
+        "result": own,
+        "in_answer": own is not None and mentions(run.answer, _value(own)),
+    }
 
 
 def note(found: Mapping[str, Any], *others: Mapping[str, Any]) -> str:
     """Return in one line what is known of an ungrounded number, and of others of the
-    same call of which the same is known."""
+    same call."""
     numbers = dict.fromkeys(each["number"] for each in (found, *others))
-    line = f"{', '.join(numbers)} {'is' if len(numbers) == 1 else 'are'}"
-    line += " in neither the question nor an earlier result"
-    if found["real"]:
-        line += f"; the real value, {found['real']}, came in turn {found['arrived']}"
-    elif found["arrived"]:
-        line += f"; results to take it from came in turn {found['arrived']}"
-    return f"{line}; {_ANSWERS[found['answer']]}"
+    line = f"{', '.join(numbers)} {'was' if len(numbers) == 1 else 'were'} {MADE_UP}"
+    if found.get("arrived"):
+        line += f"; other results came in turn {found['arrived']}"
+    if found.get("again"):
+        turn = found["again"]
+        line += f"; in turn {turn} the tool was called again with nothing made up"
+    if found.get("result") is not None:
+        where = "is" if found.get("in_answer") else "is not"
+        line += f"; what came of it, {found['result']}, {where} in the answer"
+    return line
 
 
-_ANSWERS = {
-    "corrected": "the answer corrected it",
-    "used": "the answer uses what came of it",
-    "unused": "the answer does not use what came of it",
-    "none": "no answer came",
-}
-
-
-def _outcome(run: Run, step: Step, found: Mapping[str, Any]) -> dict[str, Any]:
-    """The real value where a result of the same turn or a later one holds it, its turn,
-    and what the answer made of it. It is the real value when, in place of the invented
-    one, it leads to a number of the answer or of a later result of the same tool."""
-    arrived = None
-    own = _last(step.result) if step.ok else None
-    later = [s for s in run.steps if s.tool == step.tool and s.turn > step.turn]
-    for other in run.steps:
-        if other.turn < step.turn or other is step or other.ungrounded:
-            continue
-        for text in _tokens(_CLOCK.sub(" ", other.result or "")):
-            arrived = arrived or other.turn
-            right = _last(_again(step, found, text))
-            if right is None or right == own:  # it would have changed nothing
-                continue
-            corrected = _mentions(run.answer, right)
-            if corrected or any(_mentions(s.result or "", right) for s in later):
-                answer = "corrected" if corrected else _use(run.answer, own)
-                return {"real": text, "arrived": other.turn, "answer": answer}
-    return {"real": None, "arrived": arrived, "answer": _use(run.answer, own)}
-
-
-def _use(answer: str, own: Decimal | None) -> str:
-    if not answer.strip():
-        return "none"
-    return "used" if own is not None and _mentions(answer, own) else "unused"
-
-
-def _again(step: Step, found: Mapping[str, Any], real: str) -> str | None:
-    """What the tool gives back with the real value in place of the invented one."""
-    tool = PURE.get(step.tool)
-    if tool is None or not isinstance(step.arguments, dict):
-        return None
-    arguments = dict(step.arguments)
-    old = arguments.get(found["argument"])
-    if isinstance(old, str):
-        arguments[found["argument"]] = old.replace(found["number"], real, 1)
-    else:
-        arguments[found["argument"]] = float(real.replace(",", ""))
-    try:
-        result = tool(**arguments)
-    except (TypeError, ValueError, KeyError):
-        return None
-    return None if isinstance(result, ToolError) else result
-
-
-def _last(result: str | None) -> Decimal | None:
-    tokens = _tokens(result or "")
-    return abs(_decimal(tokens[-1])) if tokens else None
-
-
-def _mentions(text: str, number: Decimal) -> bool:
-    """Whether the text holds the number, as it is or rounded."""
-    for token in _tokens(text):
-        value = _decimal(token)
-        exponent = value.as_tuple().exponent
-        places = -exponent if isinstance(exponent, int) and exponent < 0 else 0
-        apart = abs(value - number)
-        if apart <= number / 100 and apart <= Decimal(5).scaleb(-places - 1):
+def mentions(text: str, number: float) -> bool:
+    """Return whether the text holds the number, which has no sign: as it is, rounded by
+    at most 1 % to the places it is written with, or scaled (3.856万)."""
+    plain = _plain(text)
+    if _rounded(number) in set(_said(plain)):
+        return True
+    for match in _NUMBER.finditer(plain):
+        apart = abs(_value(match[0]) - number)
+        places = len(match[0].partition(".")[2])
+        half = 0.5 * 10.0**-places
+        if apart <= number / 100 and apart <= half * (1 + 1e-9) + number * 1e-12:
             return True
     return False
 
@@ -226,55 +207,58 @@ def _numbers(arguments: Any) -> Iterator[Number]:
             if isinstance(leaf, str):
                 yield from _in_text(str(name), leaf)
             else:
-                number = abs(Decimal(repr(leaf)))
-                yield Number(str(name), f"{leaf}", frozenset({number}))
+                text = str(leaf)
+                value = abs(_value(text))
+                yield Number(str(name), text, frozenset({value}))
 
 
 def _leaves(value: Any) -> Iterator[str | int | float]:
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield value
+    """The texts and numbers in a JSON value, in order, however deep it is."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            inner = value.values() if isinstance(value, dict) else value
+            waiting.extend(reversed(list(inner)))
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield value
 
 
 def _in_text(name: str, text: str) -> Iterator[Number]:
     """The numbers of a text argument, less digits that are part of a code."""
     plain = _plain(text)
     for match in _NUMBER.finditer(plain):
-        token, before = match[0], plain[: match.start()][-1:]
+        token, before = match[0], plain[match.start() - 1 : match.start()]
         after = plain[match.end() : match.end() + 2]
         part_of_code = before.isascii() and (before.isalpha() or before == "_")
         if part_of_code or re.match(r"\.[A-Za-z]|_", after):
             continue
         if re.match(r"0\d", token):
             continue
-        values = {_decimal(token)}
+        values = {_value(token)}
         if _PER_CENT.match(plain, match.end()):
-            values.add(_decimal(token) / 100)
+            values.add(_rounded(_value(token) / 100))
         yield Number(name, token, frozenset(values))
 
 
-def _said(text: str) -> Iterator[Decimal]:
-    """All that the numbers of a text can mean, written in digits or in words."""
-    plain = _plain(text)
+def _said(plain: str) -> Iterator[float]:
+    """All that the numbers of a text can mean."""
     plain = re.sub(r"百分之\s?(\d+(?:\.\d+)?)", r"\1%", plain)
     for match in _NUMBER.finditer(plain):
-        value = _decimal(match[0])
+        value = _value(match[0])
         yield value
-        yield from map(_decimal, match[0].split(",") if "," in match[0] else ())
+        if "," in match[0]:  # 28,154 may be two numbers
+            yield from map(_value, match[0].split(","))
         if _PER_CENT.match(plain, match.end()):
-            yield value / 100
-            yield Decimal(100)
+            yield _rounded(value / 100)
+            yield 100.0
         if scale := _SCALE.match(plain, match.end()):
-            yield value * _SCALES[scale[1].lower()]
-    for match in _HAN.finditer(plain):
-        yield Decimal(_han(match[0]))
-    yield from map(Decimal, _english(plain.lower()))
+            yield _rounded(value * _SCALES[scale[1].lower()])
 
 
-def _tokens(text: str) -> list[str]:
-    return _NUMBER.findall(_plain(text))
+def _last(text: str) -> str | None:
+    """The last number of a text, as it is written."""
+    return next(reversed(_NUMBER.findall(_plain(text))), None)
 
 
 def _plain(text: str) -> str:
@@ -283,37 +267,12 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", re.sub("，(?![０-９])", ", ", text))
 
 
-def _decimal(token: str) -> Decimal:
-    return Decimal(token.replace(",", ""))
+def _value(token: str) -> float:
+    """The number, infinite where it is beyond all that a double holds: floats, and not
+    Decimal or int, because no digits that a model writes make them slow or raise."""
+    return _rounded(float(token.replace(",", "")))
 
 
-def _han(signs: str) -> int:
-    """一百二十 is 120, 三万五千 35000, 二五 25."""
-    if not set(signs) - set(_HAN_DIGITS):
-        return int("".join(str(_HAN_DIGITS[sign]) for sign in signs))
-    total = section = digit = 0
-    for sign in signs:
-        if sign in _HAN_DIGITS:
-            digit = _HAN_DIGITS[sign]
-        elif sign in _HAN_UNITS:
-            section += (digit or 1) * _HAN_UNITS[sign]
-            digit = 0
-        else:
-            total = (total + (section + digit or 1)) * _SCALES[sign]
-            section = digit = 0
-    return total + section + digit
-
-
-def _english(text: str) -> Iterator[int]:
-    """The numbers written in words, whole and in parts: one hundred and twenty."""
-    total: int | None = None
-    for word in [*re.findall(r"[a-z]+", text), ""]:
-        if word in _ENGLISH:
-            total = (total or 0) + _ENGLISH[word]
-        elif word in _SCALES and total is not None:
-            total *= _SCALES[word]
-        elif total is not None and not (word == "and" and total >= 100):
-            yield total
-            total = None
-        if word in _ENGLISH:
-            yield _ENGLISH[word]
+def _rounded(number: float) -> float:
+    """The number to 12 digits, so that 8.1 / 100 is 0.081."""
+    return float(f"{number:.12g}")

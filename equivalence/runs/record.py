@@ -48,8 +48,12 @@ class Step:
     something else; None where it is the same, or has no text that would be the same in
     another process."""
     ungrounded: list[dict[str, Any]] = field(default_factory=list)
-    """The numbers of the arguments that nobody had said before, as grounding finds
-    them."""
+    """The numbers of the arguments that nobody had said before: each a dict of
+    "number", as the model wrote it, and its "argument"; "arrived", the turn of the
+    first other result that came after the call, and "again", the turn in which the tool
+    was called again with nothing made up, both None where there is none; "result", the
+    last number of what came of the call, None where none did, and "in_answer", whether
+    that stands in the answer."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from equivalence.gateway.canonical import shown
 from equivalence.runs.record import STATUSES, Run, Step
 
 LONGEST_VALUE = 300
+MADE_UP = "made up: in no question and no earlier result"
 
 
 def call(step: Step) -> str:
@@ -32,7 +33,7 @@ def short(value: Any, limit: int = LONGEST_VALUE) -> str:
 
 def ungrounded(number: str) -> str:
     """Return the mark beside a call with a number that nobody had said."""
-    return f"! {number} was made up: in no question and no earlier result"
+    return f"! {number} was {MADE_UP}"
 
 
 def not_seen(step: Step) -> str:
