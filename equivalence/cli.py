@@ -178,6 +178,13 @@ def _parser() -> argparse.ArgumentParser:
         "the benchmark: how many cases are completed, at what cost",
         "Ctrl-C ends it with the figures so far.",
     )
+    score.add_argument(
+        "--recorded",
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="ask nobody: take the runs of a file; repeat it",
+    )
     add_implementations(score)
     add_model(score)
     score.add_argument(

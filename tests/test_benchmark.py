@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,7 @@ from benchmark_runs import CASES, TENCENT, WORTH, run, step
 from equivalence.cli import main
 from equivalence.runs.grounding import mentions
 from equivalence.runs.record import Run, Step
-from equivalence.score.cases import (
-    KINDS,
-    Case,
-    check,
-    outcome,
-)
+from equivalence.score.cases import KINDS, Case, check, read_cases
 from toolkit.policy import by_name
 from tools import TOOLS
 
@@ -29,12 +23,17 @@ pytestmark = pytest.mark.usefixtures("folder")
 # -------------------------------------------------------------------------- the data
 
 
+def chinese(case: Case) -> bool:
+    return bool(re.search("[一-鿿]", "".join(q.ask for q in case.questions)))
+
+
 def test_the_benchmark_is_balanced() -> None:
     kinds = Counter(case.kind for case in CASES.values())
     assert kinds == {"one tool": 15, "several tools": 20, "none": 15, "follow-up": 8}
+    assert set(kinds) == set(KINDS)
     for kind in KINDS:
-        languages = Counter(c.language for c in CASES.values() if c.kind == kind)
-        assert abs(languages["zh"] - languages["en"]) <= 1, kind
+        languages = Counter(chinese(c) for c in CASES.values() if c.kind == kind)
+        assert abs(languages[True] - languages[False]) <= 1, kind
     used = {c.tool for case in CASES.values() for q in case.questions for c in q.calls}
     assert used == set(by_name(TOOLS))
     lengths = {len(c.questions) for c in CASES.values() if c.kind == "follow-up"}
@@ -42,21 +41,11 @@ def test_the_benchmark_is_balanced() -> None:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_case_is_what_it_says(case: Case) -> None:
-    calls = [len(question.calls) for question in case.questions]
-    if case.kind == "follow-up":
-        assert len(calls) > 1
-        assert sum(calls) > 0
-    else:
-        (number,) = calls
-        assert (case.kind == "none", case.kind == "one tool") == (
-            not number,
-            number == 1,
-        )
-    said = "".join(question.ask for question in case.questions)
-    assert (case.language == "zh") == bool(re.search("[一-鿿]", said))
+def test_a_call_is_checked_by_its_answer(case: Case) -> None:
     for question in case.questions:
         assert bool(question.calls) <= bool(question.answer), "nothing is checked"
+    if case.kind == "follow-up":
+        assert any(question.calls for question in case.questions)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -65,72 +54,113 @@ def test_a_right_answer_comes_from_the_tools_and_not_from_the_question(
 ) -> None:
     results = ""
     for question in case.questions:
-        results += "".join(f"{outcome(call).content}\n" for call in question.calls)
+        results += "".join(f"{call.result}\n" for call in question.calls)
         for expected in question.answer:
-            if isinstance(expected, Decimal):
+            if isinstance(expected, float):
                 assert mentions(results, expected)
                 assert not mentions(question.ask, expected)
         assert not (question.wrong and re.search(question.wrong, results))
 
 
-def entry(**changes: Any) -> str:
+def entry(**changes: Any) -> dict[str, Any]:
     question = {"ask": "Beijing?", "calls": [["get_weather", {"city": "Beijing"}]]}
-    fields = {"id": "a", "kind": "one tool", "language": "en", "questions": [question]}
-    question |= {
-        k: changes.pop(k) for k in ("calls", "answer", "wrong") if k in changes
-    }
-    return json.dumps(fields | changes)
+    fields = {"id": "a", "questions": [question]}
+    inner = ("calls", "answer", "wrong")
+    question |= {name: changes.pop(name) for name in inner if name in changes}
+    return fields | changes
+
+
+BEFORE = ["calculate", {"expression": "1"}, "get_weather"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "words"),
+    [
+        ([], ": Expected `array` of length >= 1 - at `$.cases`"),
+        (["just a text"], ", case 1: Expected `object`, got `str`"),
+        ([entry(colour="red")], ", case a: Object contains unknown field `colour`"),
+        ([entry(id=7)], ", case 7: Expected `str`, got `int` - at `$.id`"),
+        ([entry(questions=[])], ", case a: Expected `array` of length >= 1"),
+        ([entry(questions=[{}])], ", case a: Object missing required field `ask`"),
+        ([entry(wrong="(")], ", case a: missing )"),
+        ([entry(calls=[["get_weather"]])], ", case a: Expected `array` of length >= 2"),
+        ([entry(calls=[["get_weather", 5]])], ", case a: Expected `object`, got `int`"),
+        ([entry(calls=[["get_weather", {"city": "Oslo"}]])], "no weather for 'Oslo'"),
+        (
+            [entry(calls=[["get_weather", {"town": "Oslo"}]])],
+            "get_weather(Oslo) cannot work: TypeError: get_weather() got an unexpected",
+        ),
+        (
+            [entry(calls=[["fly", {}]])],
+            ", case a: fly() cannot work: no tool is named 'fly'",
+        ),
+        (
+            [entry(calls=[BEFORE])],
+            ", case a: calculate(1) needs get_weather, not called before",
+        ),
+        ([entry(answer=[True])], ", case a: Expected"),
+        ([entry(answer=[[]])], ", case a: Expected `array` of length >= 1"),
+        ([entry(answer=[""])], ", case a: Expected `str` of length >= 1"),
+        ([entry(answer=[-6])], ", case a: Expected `float` >= 0"),
+        ([entry(), entry()], ", case a: the id is taken"),
+        ([entry(), entry(id="b")], ", case b: it begins with the same question as a"),
+    ],
+)
+def test_a_case_that_cannot_be_one_is_named(
+    own: Path, cases: list[Any], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = json.dumps({"cases": cases})
+    printed = refused(own, text, capsys)
+    assert printed.startswith("error: cases.yaml")
+    assert words in printed
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("- id: [", "not YAML"),
-        ("id: a", "no list of cases"),
-        ("[]", "no list of cases"),
-        ("- just a text", "case 1: "),
-        (
-            f"- {entry(kind='two tools')}",
-            "case a: kind 'two tools' is none of one tool",
-        ),
-        (f"- {entry(language='de')}", "language 'de'"),
-        (f"- {entry(colour='red')}", "unexpected keyword argument 'colour'"),
-        (f"- {entry(questions=[])}", "no questions"),
-        (f"- {entry(questions=[{}])}", "'ask'"),
-        (f"- {entry(wrong='(')}", "case a: missing )"),
-        (
-            f"- {entry(calls=[['get_weather', {'city': 'Oslo'}]])}",
-            "no weather for 'Oslo'",
-        ),
-        (
-            f"- {entry(calls=[['fly', {}]])}",
-            "fly() cannot work: Error: there is no tool",
-        ),
-        (
-            f"- {entry(calls=[['calculate', {'expression': '1'}, 'get_weather']])}",
-            "calculate(1) needs get_weather, which is not before",
-        ),
-        (f"- {entry(answer=[True])}", "True is neither a number nor a text"),
-        (f"- {entry(answer=[[]])}", "[] is neither a number nor a text"),
-        (f"- {entry(answer=[-6])}", "-6: a number has no sign here"),
-        (f"- {entry()}\n- {entry()}", "case a: the id is taken"),
-        (
-            f"- {entry()}\n- {entry(id='b')}",
-            "case b: it begins with the same question as a",
-        ),
+        ("- id: a", "cases.yaml: Expected `object`, got `array`"),
+        ("cases: [{}]\ncity: x", "unknown field `city`"),
+        ("cases: [{}]\nnames: [[]]", "at `$.names[0]`"),
+        ("cases: [{}]\npublished: {completed: 1}", "missing required field `note`"),
+        ("cases: [{}]\npublished: {note: x, seconds: a}", "at `$.published.seconds`"),
     ],
 )
-def test_a_case_that_cannot_be_one_is_named(
-    folder: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]
+def test_a_file_that_cannot_be_one_is_named(
+    own: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = folder / "cases.yaml"
-    file.write_text(text, encoding="utf-8")
+    assert words in refused(own, text, capsys)
+
+
+def refused(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
+    table = '[tool.equivalence]\ntools = "tools:TOOLS"\n'
+    (folder / "pyproject.toml").write_text(table, encoding="utf-8")
+    (folder / "cases.yaml").write_text(text, encoding="utf-8")
     assert main(["score", "--cases", "cases.yaml"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("error: cases.yaml")
-    assert words in printed.err
     assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_without_cases_it_says_where_they_come_from(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score"]) == 2
+    assert "no cases: give --cases FILE" in capsys.readouterr().err
+    assert main(["score", "--cases", "not.yaml"]) == 2
+    assert "error: not.yaml: No such file" in capsys.readouterr().err
+
+
+def test_without_tools_calls_are_compared_by_their_arguments(folder: Path) -> None:
+    text = json.dumps({"names": [["北京", "Beijing"]], "cases": [entry()]})
+    (folder / "cases.yaml").write_text(text, encoding="utf-8")
+    ((case,), published) = read_cases(folder / "cases.yaml", [])
+    assert published is None
+    for city, made in (("beijing", True), ("北京", True), ("上海", False)):
+        call = {"city": city}
+        unwatched = Step(1, "get_weather", call, json.dumps(call), None, None)
+        assert check(case, [run(unwatched, answer="25")]).completed == made
 
 
 def reasons(case: str, *runs: Run) -> tuple[str, ...]:
@@ -207,7 +237,7 @@ def test_a_call_that_failed_was_not_made() -> None:
     assert reasons("weather-guangzhou", failed) == ("get_weather(广州) was not called",)
     unwatched = run(step("get_weather", city="广州", ok=None), answer="31 °C")
     assert reasons("weather-guangzhou", unwatched) == ()
-    unread = Step(1, "get_weather", "city: 广州", "city: 广州", "", None)
+    unread = Step(1, "get_weather", "city: 广州", "city: 广州", None, None)
     assert reasons("weather-guangzhou", run(unread, answer="31 °C")) == (
         "get_weather(广州) was not called",
     )
@@ -262,7 +292,6 @@ def test_a_run_that_did_not_end_well_is_not_completed() -> None:
         ("3.856 万港元", True),
         ("HKD 38,560.00", True),
         ("**38560**", True),
-        ("三万八千五百六十", True),
         ("38650", False),
         ("385600", False),
         ("138,560", False),
@@ -327,7 +356,7 @@ def test_a_choice_is_told_by_its_name(answer: str, lacking: tuple[str, ...]) -> 
     [
         ("-6 °C", True),
         ("零下 6 度", True),
-        ("minus six degrees", True),
+        ("minus 6 degrees", True),
         ("6 °C", False),
         ("-8 °C", False),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -11,9 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivalence.show.terminal import short
+from equivalence.judge.compare import counted
+from equivalence.runs.words import short
 
 if TYPE_CHECKING:
+    from equivalence.score.cases import Published
     from equivalence.score.figures import Answered, Score
 
 NONE = "–"
@@ -21,9 +23,7 @@ SHORT_NAME = len("successor")
 """Names of up to this length are not broken; in a narrow window the labels are."""
 
 
-def table(
-    out: Console, scores: Sequence[Score], published: Mapping[str, float]
-) -> None:
+def table(out: Console, scores: Sequence[Score], published: Published | None) -> None:
     """Draw the figures: one a row, implementations across, the published ones last."""
     grid = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
     grid.add_column("", overflow="fold")
@@ -31,36 +31,59 @@ def table(
         name = score.implementation
         fits = len(name) <= SHORT_NAME
         grid.add_column(escape(name), justify="right", overflow="fold", no_wrap=fits)
-    grid.add_column("published", justify="right", style="dim", no_wrap=True)
+    if published:
+        grid.add_column("published", justify="right", style="dim", no_wrap=True)
 
     def row(label: str, values: Sequence[str], beside: str = "") -> None:
-        grid.add_row(label, *values, beside)
+        grid.add_row(label, *values, *([beside] if published else ()))
 
-    share, known = _share, published.get
+    def known(name: str) -> float | None:
+        return getattr(published, name, None)
+
+    share = _share
     completed = [share(score.completed) for score in scores]
-    row("cases completed", completed, share(known("completed")))
+    row("cases completed", completed, share(known("completed"), ""))
     for kind in scores[0].by_kind if scores else ():
         counts = [score.by_kind[kind] for score in scores]
         if any(total for _, total in counts):
             row(f"  {kind}", [f"{done}/{total}" for done, total in counts])
     worked = [share(score.calls_worked) for score in scores]
-    row("tool calls that worked", worked, share(known("calls_worked")))
+    row("tool calls that worked", worked, share(known("calls_worked"), ""))
     row("tool calls not expected", [str(score.extra_calls) for score in scores])
     calls = [_number(score.model_calls, 1) for score in scores]
-    row("model calls a question", calls, _number(known("model_calls"), 1))
-    row("seconds a question", [_number(score.seconds, 2) for score in scores])
-    row("peak context, tokens", list(map(_peak, scores)), _count(known("peak_context")))
+    row("model calls a question", calls, _number(known("model_calls"), 1, ""))
+    seconds = [_number(score.seconds, 2) for score in scores]
+    row("seconds a question", seconds, _number(known("seconds"), 2, ""))
+    peaks = list(map(_peak, scores))
+    row("peak context, tokens", peaks, _count(known("peak_context"), ""))
     unread = [share(score.unread) for score in scores]
-    row("replies that did not parse", unread, share(known("unread")))
+    row("replies that did not parse", unread, share(known("unread"), ""))
     out.print(grid)
 
 
-def notes(out: Console, scores: Sequence[Score], model: str, published: str) -> None:
+def notes(
+    out: Console,
+    scores: Sequence[Score],
+    models: Sequence[str],
+    published: Published | None,
+) -> None:
     """Say what the figures rest on."""
-    lines = [f"Seconds are this machine's, with {model}."]
+    for score in scores:
+        if score.left_out:
+            words = f"{counted(score.left_out, 'case')} left out: the endpoint failed."
+            out.print(Text(f"{score.implementation}: {words}", "yellow"))
+    lines = [
+        f"Model: {', '.join(models)}. Seconds are those of the machine that asked, from"
+        " the first request to the last reply."
+    ]
     if any(score.peak_estimated for score in scores):
-        lines.append("≈ is estimated: the replies did not tell their prompt_tokens.")
-    for line in (*lines, published):
+        lines.append(
+            "≈ is estimated, from the bytes: the replies did not tell their"
+            " prompt_tokens."
+        )
+    if published:
+        lines.append(published.note)
+    for line in lines:
         out.print(Text(line, "dim"))
 
 
@@ -69,7 +92,8 @@ def failures(out: Console, failed: Sequence[Answered], *, listed: bool) -> None:
     if not failed:
         return
     if not listed:
-        out.print(f"{len(failed)} times a case was not completed; --failed lists them")
+        times = counted(len(failed), "time")
+        out.print(f"{times} a case was not completed; --failed lists them")
         return
     for each in failed:
         out.print()
@@ -81,16 +105,16 @@ def failures(out: Console, failed: Sequence[Answered], *, listed: bool) -> None:
             out.print(Text(f"  ✗ {short(reason)}", "red"))
 
 
-def _share(value: float | None) -> str:
-    return NONE if value is None else f"{value:.1f}".removesuffix(".0") + " %"
+def _share(value: float | None, absent: str = NONE) -> str:
+    return absent if value is None else f"{value:.1f}".removesuffix(".0") + " %"
 
 
-def _number(value: float | None, places: int) -> str:
-    return NONE if value is None else f"{value:.{places}f}"
+def _number(value: float | None, places: int, absent: str = NONE) -> str:
+    return absent if value is None else f"{value:.{places}f}"
 
 
-def _count(value: float | None) -> str:
-    return NONE if value is None else f"{value:,.0f}"
+def _count(value: float | None, absent: str = NONE) -> str:
+    return absent if value is None else f"{value:,.0f}"
 
 
 def _peak(score: Score) -> str:
