@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from benchmark_runs import CASES, TENCENT, WORTH, run, step
+from langchain_core.tools import tool as lc_tool
 
 from equivalence.cli import main
+from equivalence.clock import now
 from equivalence.runs.grounding import mentions
 from equivalence.runs.record import Run, Step
 from equivalence.score.cases import KINDS, Case, check, read_cases
@@ -130,6 +132,23 @@ def test_a_file_that_cannot_be_one_is_named(
     own: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert words in refused(own, text, capsys)
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "langchain"])
+def test_tools_as_people_have_them(folder: Path, kind: str) -> None:
+    def get_weather(city: str) -> dict[str, int]:
+        "Look up the weather."
+        return {city: now().year}
+
+    async def later(city: str) -> dict[str, int]:
+        "Look up the weather, later."
+        return get_weather(city)
+
+    later.__name__ = get_weather.__name__
+    tools = {"plain": get_weather, "async": later, "langchain": lc_tool(get_weather)}
+    (folder / "cases.yaml").write_text(json.dumps({"cases": [entry()]}), "utf-8")
+    ((case,), _) = read_cases(folder / "cases.yaml", [tools[kind]])
+    assert case.questions[0].calls[0].result == '{"Beijing": 2026}'
 
 
 def refused(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:

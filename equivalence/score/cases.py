@@ -28,11 +28,13 @@ Of the answer, a number stands in digits and may be rounded by at most 1 % or sc
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,6 +47,7 @@ from equivalence.errors import UsageError
 from equivalence.runs.grounding import mentions
 from equivalence.runs.plan import CLOCK
 from equivalence.runs.record import Run, Step
+from equivalence.runs.watched import tool_name
 
 KINDS = ("one tool", "several tools", "none", "follow-up")
 
@@ -255,9 +258,7 @@ class _Call(msgspec.Struct, forbid_unknown_fields=True):
     after: tuple[str, ...]
 
 
-def read_cases(
-    path: Path, tools: Sequence[Callable[..., Any]]
-) -> tuple[list[Case], Published | None]:
+def read_cases(path: Path, tools: Sequence[Any]) -> tuple[list[Case], Published | None]:
     """Return the cases of a file, and the figures that stand in it. Every expected call
     is made once, for its result. Raises UsageError if the file or a case is not as it
     should be, naming the case: a field that is not known, a call that its tool refuses,
@@ -272,7 +273,7 @@ def read_cases(
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {error}") from None
     names = {name.casefold(): tuple(group) for group in file.names for name in group}
-    by_name = {tool.__name__: tool for tool in tools}
+    by_name = {tool_name(tool): tool for tool in tools}
     cases: list[Case] = []
     for number, entry in enumerate(file.cases, 1):
         named = entry.get("id", number) if isinstance(entry, dict) else number
@@ -291,9 +292,7 @@ def read_cases(
     return cases, file.published
 
 
-def _question(
-    written: _Question, names: Names, tools: Mapping[str, Callable[..., Any]]
-) -> Question:
+def _question(written: _Question, names: Names, tools: Mapping[str, Any]) -> Question:
     re.compile(written.wrong)
     calls: list[Call] = []
     for tool, arguments, *after in written.calls:
@@ -321,14 +320,14 @@ def _expected(
     return tuple(dict.fromkeys(every))
 
 
-def _result(call: _Call, tools: Mapping[str, Callable[..., Any]]) -> str:
+def _result(call: _Call, tools: Mapping[str, Any]) -> str:
     """What the tool gives for the call. Raises UsageError if it cannot do its work."""
     words = f"{told(call.tool, call.arguments)} cannot work"
     if call.tool not in tools:
         raise UsageError(f"{words}: no tool is named {call.tool!r}")
     fixed = clock.set(CLOCK)
     try:
-        result = tools[call.tool](**call.arguments)
+        result = _returned(tools[call.tool], call.arguments)
     except Exception as error:  # a user's tool may raise anything
         raise UsageError(f"{words}: {type(error).__name__}: {error}") from None
     finally:
@@ -338,3 +337,17 @@ def _result(call: _Call, tools: Mapping[str, Callable[..., Any]]) -> str:
     if isinstance(result, str):
         return str(result)
     return json.dumps(result, ensure_ascii=False, default=str)
+
+
+def _returned(tool: Any, arguments: dict[str, Any]) -> Any:
+    """What a plain or async function returns, or a LangChain tool."""
+    returned = tool.ainvoke(arguments) if hasattr(tool, "ainvoke") else None
+    if returned is None:
+        returned = tool(**arguments)
+    if not inspect.isawaitable(returned):
+        return returned
+
+    async def finished() -> Any:
+        return await returned
+
+    return asyncio.run(finished())

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equivalence.judge.compare import counted
-from equivalence.runs.words import short
+from equivalence.runs.words import short, visible
 
 if TYPE_CHECKING:
     from equivalence.score.cases import Published
@@ -30,7 +30,9 @@ def table(out: Console, scores: Sequence[Score], published: Published | None) ->
     for score in scores:
         name = score.implementation
         fits = len(name) <= SHORT_NAME
-        grid.add_column(escape(name), justify="right", overflow="fold", no_wrap=fits)
+        grid.add_column(
+            escape(visible(name)), justify="right", overflow="fold", no_wrap=fits
+        )
     if published:
         grid.add_column("published", justify="right", style="dim", no_wrap=True)
 
@@ -84,7 +86,7 @@ def notes(
     if published:
         lines.append(published.note)
     for line in lines:
-        out.print(Text(line, "dim"))
+        out.print(Text(visible(line), "dim"))
 
 
 def failures(out: Console, failed: Sequence[Answered], *, listed: bool) -> None:
@@ -97,9 +99,9 @@ def failures(out: Console, failed: Sequence[Answered], *, listed: bool) -> None:
         return
     for each in failed:
         out.print()
-        out.print(Text(f"{each.implementation}, {each.case.id}", "bold"))
+        out.print(Text(visible(f"{each.implementation}, {each.case.id}"), "bold"))
         for run in each.runs:
-            out.print(Text(f"  {run.question}"))
+            out.print(Text(f"  {visible(run.question)}"))
             out.print(Text(f"  → {short(run.answer) or f'[{run.status}]'}", "dim"))
         for reason in each.outcome.reasons:
             out.print(Text(f"  ✗ {short(reason)}", "red"))
