@@ -102,7 +102,7 @@ def test_the_figures_of_known_runs() -> None:
         seconds=pytest.approx((3.5 + 1.5 + 0.5) / 3),
         peak_context=2000,
         peak_estimated=False,
-        unread=12.5,  # 1 of 8 replies
+        unread=pytest.approx(100 / 7),  # 1 of 7 replies
     )
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
 
 from equivalence.commands.arguments import plan_of, run_file
 from equivalence.commands.run import gave_up
 from equivalence.errors import UsageError
-from equivalence.judge.drift import by_question, judged
+from equivalence.judge.drift import Drift, Drifts, DriftVerdict, judged
 from equivalence.judge.exit_codes import exit_code
 from equivalence.runs.files import read_runs, to_json
-from equivalence.runs.plan import read_questions
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
 from equivalence.runs.upstreams import upstreams
@@ -23,63 +26,88 @@ from equivalence.table import Table
 
 
 def drift_command(arguments: argparse.Namespace, table: Table) -> int:
-    """Gather the runs, show what they come to; return the exit code."""
-    runs: list[Run] = []
+    """Count what the runs decided as they come, show what they come to; return the exit
+    code."""
+    counted = Drifts(arguments.implementation or ())
+    ends: dict[str, Run] = {}  # a run of each status, for the exit code
     failure: EndpointFailed | None = None
     interrupted = False
-    try:
-        runs.extend(_gathered(arguments, table, runs))
-    except KeyboardInterrupt:
-        interrupted = True
-        if not runs:
-            raise
-    except EndpointFailed as error:
-        failure = error
-    drifts = by_question(runs)
-    verdicts = judged(drifts)
-    out = terminal.console(sys.stderr if arguments.json else sys.stdout)
-    for drift in drifts:
-        asked = drift.question, tuple(drift.history)
-        show.drift(
-            out, drift, [v for v in verdicts if (v.question, v.history) == asked]
-        )
-    show.drift_summary(out, verdicts)
-    if arguments.json:
-        document = {
-            "runs": [to_json(run) for run in runs],
-            "verdicts": [verdict.to_json() for verdict in verdicts],
-            "drift": [drift.to_json() for drift in drifts],
-        }
-        print(json.dumps(document, ensure_ascii=False))
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as kept:
+        try:
+            for run in _gathered(arguments, table):
+                counted.add(run)
+                ends.setdefault(run.status, run)
+                if arguments.json:
+                    kept.write(json.dumps(to_json(run), ensure_ascii=False) + "\n")
+        except KeyboardInterrupt:
+            interrupted = True
+            if not counted.runs:
+                raise
+        except EndpointFailed as error:
+            failure = error
+        if arguments.recorded and not counted.runs:
+            raise UsageError("nothing of that is in what was recorded")
+        drifts = list(counted)
+        verdicts = judged(drifts)
+        out = terminal.console(sys.stderr if arguments.json else sys.stdout)
+        for drift, found in zip(drifts, verdicts, strict=True):
+            show.drift(out, drift, found)
+        every = [verdict for found in verdicts for verdict in found]
+        show.drift_summary(out, every)
+        if arguments.json:
+            _print_json(kept, drifts, every)
     if failure:
         print(gave_up(failure, arguments.out is not None), file=sys.stderr)
+    if interrupted or failure:
+        why = "interrupted: " * interrupted
+        print(f"{why}{counted.runs} runs are what this rests on", file=sys.stderr)
     if interrupted:
-        print(f"interrupted: {len(runs)} runs are what this rests on", file=sys.stderr)
         return 130
-    return exit_code(verdicts, runs, failed=bool(failure))
+    return exit_code(every, list(ends.values()), failed=bool(failure))
 
 
-def _gathered(
-    arguments: argparse.Namespace, table: Table, runs: list[Run]
-) -> Iterator[Run]:
+def _print_json(
+    kept: IO[str], drifts: Sequence[Drift], verdicts: Sequence[DriftVerdict]
+) -> None:
+    """Print the document; its runs come from the file, so that no more than one of them
+    is in memory."""
+    document = {
+        "verdicts": [verdict.to_json() for verdict in verdicts],
+        "drift": [drift.to_json() for drift in drifts],
+    }
+    sys.stdout.write('{"runs": [')
+    kept.seek(0)
+    for number, line in enumerate(kept):
+        sys.stdout.write(", " * bool(number) + line.rstrip("\n"))
+    sys.stdout.write("], " + json.dumps(document, ensure_ascii=False)[1:] + "\n")
+
+
+def _gathered(arguments: argparse.Namespace, table: Table) -> Iterator[Run]:
     """The runs, from the files they were recorded in or made now."""
     if arguments.recorded:
         names = arguments.implementation
-        for run in read_runs(*arguments.recorded):
-            if arguments.question and run.question not in arguments.question:
-                continue
-            if names and run.implementation not in names:
-                continue
-            yield run
+        for path in arguments.recorded:
+            for run in _latest(path):
+                if arguments.question and run.question not in arguments.question:
+                    continue
+                if not names or run.implementation in names:
+                    yield run
         return
-    if not arguments.question and not arguments.questions:
-        if not table.questions:
-            raise UsageError("nothing to ask: give a question, or --questions FILE")
-        arguments.question = read_questions(table.questions)[0]
     plan = plan_of(arguments, table)
+    if not arguments.question and not arguments.questions:
+        plan = replace(plan, conversations=plan.conversations[:1])
     new_upstream = upstreams(plan.settings, table.upstream, table.folder)
     with run_file(arguments.out) as out:
         gathered = gather(
             plan, new_upstream, out, again=arguments.again, seed=arguments.seed
         )
         yield from terminal.tracked(gathered, "asking", len(plan))
+
+
+def _latest(path: Path) -> Iterator[Run]:
+    """The runs of a file; of one that was asked anew in it only the later one. It is
+    read twice, so that no run is kept."""
+    last = {run.asked: number for number, run in enumerate(read_runs(path))}
+    for number, run in enumerate(read_runs(path)):
+        if last[run.asked] == number:
+            yield run

@@ -9,8 +9,8 @@ differ more than that, by an exact test.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -38,7 +38,7 @@ def shape(run: Run) -> str:
     return _told(run, lambda step: step.tool)
 
 
-def _told(run: Run, told: Any) -> str:
+def _told(run: Run, told: Callable[[Step], str]) -> str:
     turns = groupby(run.steps, key=lambda step: step.turn)
     lines = [" + ".join(told(step) for step in steps) for _, steps in turns]
     if not lines:
@@ -59,16 +59,17 @@ def _normal(step: Step) -> Step:
     return replace(step, arguments=arguments)
 
 
-def agreement(lefts: Sequence[str], rights: Sequence[str]) -> float | None:
-    """Return how many of all pairs of one from each side are equal; with itself, of all
-    pairs of two different runs. None where there is no pair."""
-    left, right = Counter(lefts), Counter(rights)
-    if lefts is rights:
+def agreement(
+    left: Counter[str], right: Counter[str], *, itself: bool = False
+) -> float | None:
+    """Return how many of all pairs of one from each side are equal; with `itself`, of
+    all pairs of two different runs. None where there is no pair."""
+    if itself:
         equal = sum(count * (count - 1) for count in left.values())
-        pairs = len(lefts) * (len(lefts) - 1)
+        pairs = left.total() * (left.total() - 1)
     else:
         equal = sum(count * right[key] for key, count in left.items())
-        pairs = len(lefts) * len(rights)
+        pairs = left.total() * right.total()
     return equal / pairs if pairs else None
 
 
@@ -87,46 +88,80 @@ class DriftVerdict(Verdict):
     runs: tuple[int, int] = (0, 0)
 
 
-class Drift:
-    """The runs of one question by implementation. Runs that the endpoint failed tell
-    nothing of a decision and are left out."""
+@dataclass
+class Decisions:
+    """What one implementation decided at one question, counted: no run is kept."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self.question = runs[0].question
-        self.history = runs[0].history
-        self.failed = sum(run.status == "model_error" for run in runs)
-        self.runs: dict[str, list[Run]] = {}
-        for run in runs:
-            told = self.runs.setdefault(run.implementation, [])
-            if run.status != "model_error":
-                told.append(run)
-        self.strategies = {
-            name: [strategy(run) for run in runs] for name, runs in self.runs.items()
-        }
+    strategies: Counter[str] = field(default_factory=Counter)
+    shapes: Counter[str] = field(default_factory=Counter)
+    ungrounded: int = 0
+    """Runs with a call in which a number was made up."""
+    protocol: str = ""
+    request: Any = None
+    """The first request of its first run, in the form in which requests are compared;
+    None where there was none."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs they are."""
+        return self.strategies.total()
+
+    def add(self, run: Run) -> None:
+        """Count the run."""
+        if not self.runs:
+            self.protocol = run.protocol
+            self.request = next(map(request, run.model_calls[:1]), None)
+        self.strategies[strategy(run)] += 1
+        self.shapes[shape(run)] += 1
+        self.ungrounded += any(step.ungrounded for step in run.steps)
+
+
+class Drift:
+    """One question, after one history, by implementation. Runs that the endpoint failed
+    tell nothing of a decision and are left out."""
+
+    def __init__(self, question: str, history: Sequence[str] = ()) -> None:
+        self.question = question
+        self.history = tuple(history)
+        self.failed = 0
+        """Runs that the endpoint failed."""
+        self.by_name: dict[str, Decisions] = {}
+        """What each implementation decided; the first one is the baseline."""
+
+    def add(self, run: Run) -> None:
+        """Count the run."""
+        decisions = self.by_name.setdefault(run.implementation, Decisions())
+        if run.status == "model_error":
+            self.failed += 1
+        else:
+            decisions.add(run)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The first implementation with each other."""
-        first, *others = self.runs
+        """The baseline with each other implementation."""
+        first, *others = self.by_name
         return [(first, other) for other in others]
 
     def agreement(self, left: str, right: str) -> float | None:
-        return agreement(self.strategies[left], self.strategies[right])
+        """Return the share of pairs of runs that agree, two different ones where both
+        are of one implementation."""
+        lefts, rights = self.by_name[left].strategies, self.by_name[right].strategies
+        return agreement(lefts, rights, itself=left == right)
 
     def verdicts(self, level: float) -> list[DriftVerdict]:
         """Return a verdict for each pair, at this level of significance."""
         return [self._verdict(*pair, level) for pair in self.pairs]
 
     def _verdict(self, left: str, right: str, level: float) -> DriftVerdict:
-        lefts, rights = self.strategies[left], self.strategies[right]
-        test = self._test(left, right)
-        if not lefts or not rights:
+        a, b = self.by_name[left], self.by_name[right]
+        test = _test(a, b)
+        if not a.runs or not b.runs:
             verdict = "inconclusive"
-        elif len({*lefts, *rights}) == 1:
+        elif len({*a.strategies, *b.strategies}) == 1:
             verdict = "equivalent"
         elif test.p <= level:
             verdict = "different"
-        elif LOOKS * smallest_p(len(lefts), len(rights)) > level:
+        elif LOOKS * smallest_p(a.runs, b.runs) > level:
             verdict = "inconclusive"
         else:
             verdict = "indistinguishable"
@@ -135,74 +170,91 @@ class Drift:
             right,
             self.question,
             verdict,
-            self._first_requests(left, right),
+            self._first_requests(a, b),
             p=test.p,
             level=level,
             method=test.method,
             agreement=self.agreement(left, right),
             own_agreement=(self.agreement(left, left), self.agreement(right, right)),
-            runs=(len(lefts), len(rights)),
-            history=tuple(self.history),
+            runs=(a.runs, b.runs),
+            history=self.history,
         )
 
-    def _test(self, left: str, right: str) -> Test:
-        with_arguments = freeman_halton(self.strategies[left], self.strategies[right])
-        without = freeman_halton(
-            *([shape(run) for run in self.runs[name]] for name in (left, right))
-        )
-        smaller = min(with_arguments, without, key=lambda test: test.p)
-        return replace(smaller, p=min(1.0, LOOKS * smaller.p))
-
-    def _first_requests(self, left: str, right: str) -> Divergence | None:
+    def _first_requests(self, a: Decisions, b: Decisions) -> Divergence | None:
         """Where the first requests of two implementations differ, None where they are
         the same or cannot be, because the two ask in different forms. Of a follow-up
         question only what stands beside the messages: its conversation has drifted."""
-        firsts = [next(iter(self.runs[name]), None) for name in (left, right)]
-        a, b = (run.model_calls[:1] if run else [] for run in firsts)
-        forms = {run.protocol for run in firsts if run}
-        if not a or not b or len(forms) > 1:
+        if a.request is None or b.request is None or a.protocol != b.protocol:
             return None
-        for place in differences(request(a[0]), request(b[0])):
+        for place in differences(a.request, b.request):
             if not (self.history and place[0].startswith("$.messages")):
                 return Divergence("request", 1, *place)
         return None
 
     def to_json(self) -> dict[str, Any]:
+        """Return what was counted, as it stands in JSON."""
+        names = self.by_name
         return {
             "question": self.question,
-            "history": self.history,
-            "strategies": {n: Counter(told) for n, told in self.strategies.items()},
+            "history": list(self.history),
+            "strategies": {name: each.strategies for name, each in names.items()},
             "agreement": {
-                left: {right: self.agreement(left, right) for right in self.runs}
-                for left in self.runs
+                left: {right: self.agreement(left, right) for right in names}
+                for left in names
             },
-            "ungrounded_runs": {name: self.ungrounded(name) for name in self.runs},
+            "ungrounded_runs": {name: each.ungrounded for name, each in names.items()},
             "failed": self.failed,
         }
 
-    def ungrounded(self, name: str) -> int:
-        """How many of its runs have a call with a number from nowhere."""
-        return sum(
-            any(step.ungrounded for step in run.steps) for run in self.runs[name]
-        )
+
+def _test(a: Decisions, b: Decisions) -> Test:
+    """The clearer of both looks."""
+    looks = (
+        freeman_halton(a.strategies, b.strategies),
+        freeman_halton(a.shapes, b.shapes),
+    )
+    clearer = min(looks, key=lambda test: test.p)
+    return replace(clearer, p=min(1.0, LOOKS * clearer.p))
 
 
-def by_question(runs: Iterable[Run]) -> list[Drift]:
-    """Return the drift of each question, in order of appearance; the implementation
-    that appears first of all is at each question the one that others are held against.
+class Drifts:
+    """The drift of each question, in order of appearance, counted as the runs come.
+
+    The implementation that is named first, or appears first of all, is the baseline at
+    each question.
     """
-    together: dict[tuple[str, ...], list[Run]] = {}
-    names: dict[str, int] = {}
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.runs = 0
+        self._names = {name: place for place, name in enumerate(names)}
+        self._by_question: dict[tuple[str, ...], Drift] = {}
+
+    def add(self, run: Run) -> None:
+        """Count the run at its question."""
+        self.runs += 1
+        self._names.setdefault(run.implementation, len(self._names))
+        asked = (*run.history, run.question)
+        if asked not in self._by_question:
+            self._by_question[asked] = Drift(run.question, run.history)
+        self._by_question[asked].add(run)
+
+    def __iter__(self) -> Iterator[Drift]:
+        for drift in self._by_question.values():
+            ordered = sorted(drift.by_name, key=lambda name: self._names[name])
+            drift.by_name = {name: drift.by_name[name] for name in ordered}
+            yield drift
+
+
+def by_question(runs: Iterable[Run], names: Iterable[str] = ()) -> list[Drift]:
+    """Return the drift of each question; `names` in the order of the implementations,
+    the baseline first."""
+    drifts = Drifts(names)
     for run in runs:
-        names.setdefault(run.implementation, len(names))
-        together.setdefault((*run.history, run.question), []).append(run)
-    return [
-        Drift(sorted(group, key=lambda run: names[run.implementation]))
-        for group in together.values()
-    ]
+        drifts.add(run)
+    return list(drifts)
 
 
-def judged(drifts: Sequence[Drift]) -> list[DriftVerdict]:
-    """Return the verdicts of all, LEVEL shared out equally among their pairs."""
+def judged(drifts: Sequence[Drift]) -> list[list[DriftVerdict]]:
+    """Return the verdicts of each, LEVEL shared out equally among all their pairs."""
     pairs = sum(len(drift.pairs) for drift in drifts)
-    return [v for drift in drifts for v in drift.verdicts(LEVEL / max(pairs, 1))]
+    return [drift.verdicts(LEVEL / max(pairs, 1)) for drift in drifts]

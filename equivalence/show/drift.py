@@ -13,31 +13,42 @@ from rich.text import Text
 from equivalence.judge.compare import counted
 from equivalence.judge.drift import LEVEL, LOOKS, Drift, DriftVerdict
 from equivalence.judge.fisher import smallest_p
+from equivalence.runs.words import visible
 from equivalence.show.terminal import COLOURS, apart
+
+MOST_STRATEGIES = 100
+"""So many strategies of one question are listed, the commonest; the rest are one row.
+"""
 
 
 def drift(out: Console, one: Drift, verdicts: Sequence[DriftVerdict]) -> None:
+    """Print what was decided at one question, how often two runs agree, and the
+    verdicts."""
     out.print()
     for earlier in one.history:
-        out.print(Text(f"  earlier: {earlier}", "dim"))
-    out.print(Text(f"Question: {one.question}", "bold"))
+        out.print(Text(f"  earlier: {visible(earlier)}", "dim"))
+    out.print(Text(f"Question: {visible(one.question)}", "bold"))
     table = Table(show_lines=True, expand=True)
     table.add_column("strategy: a line a turn, + in one turn", ratio=3, overflow="fold")
-    for name in one.runs:
-        table.add_column(escape(name), justify="right", overflow="fold")
-    counts = {name: Counter(told) for name, told in one.strategies.items()}
-    totals = sum(counts.values(), Counter[str]())
-    for text, _ in totals.most_common():
-        row = (str(counts[name][text] or "") for name in one.runs)
-        table.add_row(Text(text), *row)
-    table.add_row("runs", *(str(len(told)) for told in one.strategies.values()))
-    if any(map(one.ungrounded, one.runs)):
-        marked = (str(one.ungrounded(name)) for name in one.runs)
-        table.add_row("of these with an ungrounded number", *marked)
+    for name in one.by_name:
+        table.add_column(escape(visible(name)), justify="right", overflow="fold")
+    decided = list(one.by_name.values())
+    totals = sum((each.strategies for each in decided), Counter[str]())
+    for text, _ in totals.most_common(MOST_STRATEGIES):
+        row = (str(each.strategies[text] or "") for each in decided)
+        table.add_row(Text(visible(text)), *row)
+    if rest := [text for text, _ in totals.most_common()[MOST_STRATEGIES:]]:
+        row = (str(sum(each.strategies[text] for text in rest)) for each in decided)
+        table.add_row(f"{len(rest):,} others, rarer than these", *row)
+    table.add_row("runs", *(str(each.runs) for each in decided))
+    if any(each.ungrounded for each in decided):
+        marked = (str(each.ungrounded) for each in decided)
+        table.add_row("of these with a number that was made up", *marked)
     out.print(table)
     _agreements(out, one)
     if one.failed:
-        out.print(Text(f"  left out: {one.failed} runs the endpoint failed", "yellow"))
+        runs = counted(one.failed, "run")
+        out.print(Text(f"  left out: {runs} that the endpoint failed", "yellow"))
     for verdict in verdicts:
         _line(out, verdict)
 
@@ -45,11 +56,11 @@ def drift(out: Console, one: Drift, verdicts: Sequence[DriftVerdict]) -> None:
 def _agreements(out: Console, one: Drift) -> None:
     table = Table(title="Agreement of two runs", title_justify="left")
     table.add_column("")
-    for name in one.runs:
-        table.add_column(escape(name), justify="right", overflow="fold")
-    for left in one.runs:
-        shares = (one.agreement(left, right) for right in one.runs)
-        table.add_row(escape(left), *(_share(share) for share in shares))
+    for name in one.by_name:
+        table.add_column(escape(visible(name)), justify="right", overflow="fold")
+    for left in one.by_name:
+        shares = (one.agreement(left, right) for right in one.by_name)
+        table.add_row(escape(visible(left)), *(_share(share) for share in shares))
     out.print(table)
     out.print(Text("  The diagonal is the noise floor: each with itself.", "dim"))
 
@@ -59,7 +70,7 @@ def _share(share: float | None) -> str:
 
 
 def _line(out: Console, verdict: DriftVerdict) -> None:
-    line = Text(f"{verdict.left} vs {verdict.right}: ")
+    line = Text(visible(f"{verdict.left} vs {verdict.right}: "))
     line.append(verdict.verdict, COLOURS[verdict.verdict])
     own = " and ".join(map(_share, verdict.own_agreement))
     line.append(
@@ -79,10 +90,11 @@ def _line(out: Console, verdict: DriftVerdict) -> None:
         )
         names = (verdict.left, verdict.right)
         for name, value in zip(names, apart(place), strict=True):
-            out.print(Text(f"    {name}: {value}"))
+            out.print(Text(visible(f"    {name}: {value}")))
 
 
 def drift_summary(out: Console, verdicts: Sequence[DriftVerdict]) -> None:
+    """Print the test, its level, and how many comparisons came to what."""
     if not verdicts:
         return
     out.print()
