@@ -8,32 +8,39 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_lines import environment
+from wire import LADDER, ROOT
 
-from config import load_settings
 from equivalence.cli import main
-from equivalence.gateway import Gateway, OfflineModel
+from equivalence.gateway import Exchange, Gateway
 from equivalence.gateway.upstreams import Reply, completion, dump
 from equivalence.judge.drift import (
     Drift,
+    Drifts,
+    DriftVerdict,
     agreement,
     by_question,
-    judged,
     shape,
     strategy,
 )
-from equivalence.runs import record
-from equivalence.runs.implementation import LADDER, find, load
+from equivalence.judge.drift import judged as judged_by_question
+from equivalence.runs.files import RunFile, read_runs
+from equivalence.runs.plan import Plan
 from equivalence.runs.record import Run, Step
-from equivalence.runs.session import Subject, planned, run_each
+from equivalence.runs.session import gather
+from equivalence.runs.upstreams import http_upstream
+from equivalence.settings import Settings
+from offline_model import OfflineModel
 from tools import TOOLS
 
-ROOT = Path(__file__).parent.parent
+BY_NAME = {implementation.name: implementation for implementation in LADDER}
 PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
 
 
@@ -44,6 +51,10 @@ def run(name: str, *turns: Sequence[tuple[str, Any]], status: str = "completed")
         for tool, arguments in calls
     ]
     return Run(name, "q", status=status, answer="a", steps=steps)
+
+
+def judged(drifts: Sequence[Drift]) -> list[DriftVerdict]:
+    return [verdict for found in judged_by_question(drifts) for verdict in found]
 
 
 BEIJING, SHANGHAI = ("w", {"city": "北京"}), ("w", {"city": "上海"})
@@ -68,25 +79,24 @@ def test_a_strategy_looks_past_the_order_of_keys_and_the_kind_of_number() -> Non
 
 
 def test_agreement_counts_pairs() -> None:
-    same = ["s", "s", "s", "t"]
-    assert agreement(same, same) == 3 / 6  # of 6 pairs of two runs 3 agree
-    assert agreement(same, ["s", "t"]) == (3 * 1 + 1 * 1) / 8
-    assert agreement(["s"], ["t"]) == 0
-    one = ["s"]
-    assert agreement(one, one) is None
+    same = Counter("ssst")
+    assert agreement(same, same, itself=True) == 3 / 6  # of 6 pairs of two 3 agree
+    assert agreement(same, same) == (3 * 3 + 1 * 1) / 16
+    assert agreement(same, Counter("st")) == (3 * 1 + 1 * 1) / 8
+    assert agreement(Counter("s"), Counter("t")) == 0
+    assert agreement(Counter("s"), Counter("s"), itself=True) is None
 
 
 def drift(**counts: tuple[int, int, int]) -> Drift:
     """Implementations by how often they did each of three things."""
     kinds = ([BEIJING, SHANGHAI],), ([BEIJING], [SHANGHAI]), ()
-    return Drift(
-        [
-            run(name, *kinds[kind])
-            for name, often in counts.items()
-            for kind, count in enumerate(often)
-            for _ in range(count)
-        ]
+    (found,) = by_question(
+        run(name, *kinds[kind])
+        for name, often in counts.items()
+        for kind, count in enumerate(often)
+        for _ in range(count)
     )
+    return found
 
 
 @pytest.mark.parametrize(
@@ -119,26 +129,72 @@ def test_the_level_is_shared_out_among_the_pairs() -> None:
 
 def test_runs_that_the_endpoint_failed_are_left_out() -> None:
     failed = run("b", status="model_error")
-    group = Drift([run("a", [BEIJING]), run("b", [BEIJING]), failed])
+    (group,) = by_question([run("a", [BEIJING]), run("b", [BEIJING]), failed])
     assert group.failed == 1
     assert judged([group])[0].verdict == "equivalent"
-    assert judged([Drift([run("a", [BEIJING]), failed])])[0].verdict == "inconclusive"
+    (group,) = by_question([run("a", [BEIJING]), failed])
+    assert judged([group])[0].verdict == "inconclusive"
 
 
-def told(name: str, *, seed: int = 0, repeats: int = 30) -> list[str]:
-    settings = load_settings(temperature=0.7, _env_file="")
-    agent = Subject(name, load(find(name).target))
-    runs = run_each([agent], [[PUBLISHED]], settings, TOOLS, repeats=repeats, seed=seed)
+def test_the_same_question_after_another_history_is_another() -> None:
+    runs = [run("a", [BEIJING]), run("a", [SHANGHAI]), run("b", [BEIJING])]
+    runs[1].history = ["before"]
+    first, second = by_question(runs)
+    assert (first.history, second.history) == ((), ("before",))
+    assert [*second.by_name] == ["a"]
+    (verdict,) = judged([first, second])
+    assert verdict.verdict == "equivalent"
+    runs.append(run("b", [BEIJING]))
+    runs[-1].history = ["before"]
+    found = [verdict.to_json() for verdict in judged(by_question(runs))]
+    assert [each["history"] for each in found] == [[], ["before"]]
+    assert [each["verdict"] for each in found] == ["equivalent", "inconclusive"]
+
+
+def test_the_baseline_is_the_first_named() -> None:
+    runs = [run("a", [BEIJING]), run("b", [BEIJING]), run("c", [BEIJING])]
+    assert by_question(runs)[0].pairs == [("a", "b"), ("a", "c")]
+    assert by_question(runs, ["c", "a"])[0].pairs == [("c", "a"), ("c", "b")]
+
+
+def test_no_run_is_kept() -> None:
+    """Of 2,000 runs of 100 kB each, all of one kind, less than three remain."""
+
+    def big(number: int) -> Run:
+        one = run("ab"[number % 2], [BEIJING])
+        text = f"{number}" + "x" * 100_000
+        request = {"messages": [{"role": "user", "content": text}]}
+        one.exchanges = [Exchange(request, completion({"content": text}, "m"), 200)]
+        return one
+
+    drifts = Drifts()
+    tracemalloc.start()
+    for number in range(2_000):
+        drifts.add(big(number))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 500_000
+    assert drifts.runs == 2_000
+    (found,) = drifts
+    assert [each.runs for each in found.by_name.values()] == [1_000, 1_000]
+
+
+def told(name: str, settings: Settings, *, seed: int = 0) -> list[str]:
+    settings = settings.model_copy(update={"temperature": 0.7})
+    plan = Plan([BY_NAME[name]], [[PUBLISHED]], settings, TOOLS, repeats=30)
+    runs = gather(plan, lambda number: OfflineModel(run_seed=number), seed=seed)
     return [strategy(each) for each in runs]
 
 
 # ------------------------------------------------------------ the offline model's drift
 
 
-def test_the_offline_drift_repeats_and_holds_the_published_trace() -> None:
-    first = told("stage3")
-    assert first == told("stage3")
-    assert first != told("stage3", seed=1)
+def test_the_offline_drift_repeats_and_holds_the_published_trace(
+    offline_settings: Settings,
+) -> None:
+    first = told("stage3", offline_settings)
+    assert first == told("stage3", offline_settings)
+    assert first != told("stage3", offline_settings, seed=1)
     counts = Counter(first)
     assert (
         'get_current_time() + get_stock_price(symbol="腾讯")'
@@ -184,7 +240,7 @@ def test_a_noisy_server_is_not_taken_for_the_code(
     """Three implementations take turns, so that two alternating replies fall on all."""
     with Gateway(EverySecond()) as endpoint:
         command = ["drift", PUBLISHED, "--repeats", "12", "--json"]
-        command += ["--base-url", endpoint.url(), "--model", "m"]
+        command += ["--base-url", endpoint.url, "--model", "m"]
         for name in ("stage1", "stage3", "stage4"):
             command += ["--implementation", name]
         out = tmp_path / "runs.jsonl"
@@ -195,7 +251,7 @@ def test_a_noisy_server_is_not_taken_for_the_code(
     assert all(v["cause"] is None for v in verdicts), "no code is blamed"
     assert verdicts[0]["own_agreement"] == [pytest.approx(5 / 11)] * 2  # 2 × 6 of 12
     assert verdicts[0]["agreement"] == 0.5
-    assert len(record.read(out)) == 36
+    assert len(list(read_runs(out))) == 36
     assert main(["drift", "--recorded", str(out), "--json"]) == 3
     again = json.loads(capsys.readouterr().out)
     assert again["drift"] == document["drift"]
@@ -241,25 +297,28 @@ class PromptCache(OfflineModel):
         return Reply(200, dump(completion(message, "m")))
 
 
-def test_who_comes_first_is_not_taken_for_different() -> None:
+def test_who_comes_first_is_not_taken_for_different(offline_settings: Settings) -> None:
     """The first to ask finds the server's prompt cache cold. It is not always the same
     implementation: each is first as often, so the noise is in both."""
-    agents = [Subject(name, load(find(name).target)) for name in ("stage3", "stage4")]
+    pair = [BY_NAME["stage3"], BY_NAME["stage4"]]
     with Gateway(PromptCache(), repair=False) as endpoint:
-        settings = load_settings(base_url=endpoint.url(), model="m", _env_file="")
-        runs = list(run_each(agents, [["a"], ["b"]], settings, TOOLS, repeats=20))
+        update = {"base_url": endpoint.url, "model": "m"}
+        settings = offline_settings.model_copy(update=update)
+        plan = Plan(pair, [["a"], ["b"]], settings, TOOLS, repeats=20)
+        upstream = http_upstream(settings)
+        runs = list(gather(plan, lambda number: upstream))
     drifts = by_question(runs)
     assert [drift.pairs for drift in drifts] == [[("stage3", "stage4")]] * 2
     for drift in drifts:
-        counts = [Counter(told) for told in drift.strategies.values()]
+        counts = [each.strategies for each in drift.by_name.values()]
         assert counts[0] == counts[1] == Counter(dict.fromkeys(counts[0], 10))
     assert {each.verdict for each in judged(drifts)} == {"indistinguishable"}
 
 
-def test_a_plan_numbers_the_runs_whoever_begins() -> None:
-    subjects = [Subject(name, load(find(name).target)) for name in ("stage3", "stage4")]
-    plan = list(planned(subjects, [["a", "b"], ["c"]], repeats=2))
-    order = [(number, subject.name, asked.question) for number, subject, asked in plan]
+def test_a_plan_numbers_the_runs_whoever_begins(offline_settings: Settings) -> None:
+    pair = [BY_NAME["stage3"], BY_NAME["stage4"]]
+    plan = Plan(pair, [["a", "b"], ["c"]], offline_settings, repeats=2)
+    order = [(number, one.name, asked.question) for number, one, asked in plan.runs()]
     assert order[:6] == [
         (1, "stage3", "a"),
         (2, "stage4", "a"),
@@ -278,42 +337,92 @@ def test_a_follow_up_is_no_difference_of_the_code() -> None:
     def runs(name: str, said: str) -> list[Run]:
         told = [("user", "one"), ("assistant", said), ("user", "q")]
         messages = [{"role": role, "content": content} for role, content in told]
-        exchange = {
-            "request": {"model": "m", "messages": messages},
-            "reply": completion({"content": "done"}, "m"),
-            "status": 200,
-            "repairs": [],
-        }
-        return [
-            Run(
-                name,
-                "q",
-                repeat,
-                history=["one"],
-                exchanges=[exchange],
-                status="completed",
-            )
-            for repeat in range(3)
-        ]
+        reply = completion({"content": "done"}, "m")
+        asked = Exchange({"model": "m", "messages": messages}, reply, 200)
+        given = {"history": ["one"], "exchanges": [asked], "status": "completed"}
+        return [Run(name, "q", repeat=repeat, **given) for repeat in range(3)]
 
     (drift,) = by_question([*runs("a", "55.0"), *runs("b", "`55.0`")])
     (verdict,) = judged([drift])
     assert (verdict.verdict, verdict.divergence) == ("equivalent", None)
 
 
-def test_a_cassette_is_taken_as_it_is(
+def drifted(
+    capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, dict[str, Any]]:
+    code = main(["drift", *arguments, "--json"])
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return code, document
+
+
+def test_several_files_are_counted_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cassette = str(tmp_path / "warm")
-    command = ["record", PUBLISHED, "--temperature", "0.7", "--repeats", "4", "--out"]
-    command += [cassette, "--implementation", "stage1", "--implementation", "stage3"]
-    assert main(command) == 0
+    files = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    for file, name in zip(files, ("stage1", "stage3"), strict=True):
+        command = ["record", PUBLISHED, "--temperature", "0.7", "--repeats", "4"]
+        assert main([*command, "--out", str(file), "--implementation", name]) == 0
     capsys.readouterr()
-    main(["drift", "--recorded", cassette, "--json"])
-    document = json.loads(capsys.readouterr().out)
+    both = [f"--recorded={file}" for file in files]
+    code, document = drifted(capsys, *both)
+    assert code == 3
     assert len(document["runs"]) == 8
     (only,) = document["drift"]
-    assert {sum(c.values()) for c in only["strategies"].values()} == {4}
+    assert {n: sum(c.values()) for n, c in only["strategies"].items()} == {
+        "stage1": 4,
+        "stage3": 4,
+    }
+    assert [(v["left"], v["right"]) for v in document["verdicts"]] == [
+        ("stage1", "stage3")
+    ]
+    _, named = drifted(capsys, *both, "--implementation=stage3")
+    assert [*named["drift"][0]["strategies"]] == ["stage3"]
+    assert main(["drift", *both, "another question"]) == 2
+    assert "nothing of that" in capsys.readouterr().err
+
+
+def test_of_a_run_asked_anew_the_later_one_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    with RunFile(path) as file:
+        for each in (run("a", status="model_error"), run("a", [BEIJING]), run("b")):
+            file.append(each)
+    _, document = drifted(capsys, f"--recorded={path}")
+    assert document["drift"][0]["failed"] == 0
+    assert document["drift"][0]["strategies"]["a"] == {'w(city="北京")': 1}
+    assert len(document["runs"]) == 2
+
+
+def test_the_same_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    command = [PUBLISHED, "--implementation=stage3", "--implementation=stage4"]
+    command += ["--temperature=0.7", f"--out={path}"]
+    drifted(capsys, *command, "--repeats=2")
+    before = path.read_bytes()
+    _, gone_on = drifted(capsys, *command, "--repeats=4")
+    assert path.read_bytes().startswith(before)
+    assert path.read_bytes().count(b"\n") == 8
+    _, at_once = drifted(capsys, *command[:-1], "--repeats=4")
+    assert gone_on["drift"] == at_once["drift"]
+
+
+def test_without_a_question_the_first_conversation_is_asked(
+    own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = 'questions = "q.jsonl"\n'
+    table = (own / "pyproject.toml").read_text("utf-8")
+    kept = [line for line in table.splitlines(True) if not line.startswith("questions")]
+    kept.insert(1, questions)
+    (own / "pyproject.toml").write_text("".join(kept), "utf-8")
+    (own / "q.jsonl").write_text('["17 * 23", "Thank you!"]\n"18 * 2"\n', "utf-8")
+    names = ["--implementation=stage3", "--implementation=stage4"]
+    code, document = drifted(capsys, *names, "--repeats=1")
+    assert code == 0
+    asked = [(each["history"], each["question"]) for each in document["drift"]]
+    assert asked == [([], "17 * 23"), (["17 * 23"], "Thank you!")]
 
 
 def test_ctrl_c_keeps_what_was_gathered(tmp_path: Path) -> None:
@@ -324,7 +433,11 @@ def test_ctrl_c_keeps_what_was_gathered(tmp_path: Path) -> None:
         *("--temperature", "0.7", "--repeats", "100000", "--out", str(out), "--json"),
     ]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     end = time.monotonic() + 120
     while not out.exists() or out.read_bytes().count(b"\n") < 3:
@@ -335,5 +448,5 @@ def test_ctrl_c_keeps_what_was_gathered(tmp_path: Path) -> None:
     assert process.returncode == 130, said.decode()
     assert "Traceback" not in said.decode()
     document = json.loads(printed)
-    assert len(document["runs"]) == len(record.read(out)) >= 3
+    assert len(document["runs"]) == len(list(read_runs(out))) >= 3
     assert f"interrupted: {len(document['runs'])} runs" in said.decode()

@@ -101,7 +101,7 @@ def test_many_single_choices_stay_exact_and_quick() -> None:
             *(counted(*range(200)), counted(*reversed(range(200))), 0, 1e-4),
             marks=pytest.mark.slow,
         ),
-        (Counter(range(10_000)), Counter(range(10_000, 20_000)), 0.5, 1),
+        (Counter(range(10_000)), Counter(range(10_000, 20_000)), 1, 1),
         (counted(10_000), Counter({1: 10}), 0, 1e-4),
     ],
 )

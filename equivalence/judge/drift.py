@@ -87,6 +87,13 @@ class DriftVerdict(Verdict):
     own_agreement: tuple[float | None, float | None] = (None, None)
     runs: tuple[int, int] = (0, 0)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdict as it stands in JSON. It is on all repeats together."""
+        data = super().to_json()
+        del data["repeat"]
+        own = ("p", "level", "method", "agreement", "own_agreement", "runs")
+        return data | {name: getattr(self, name) for name in own}
+
 
 @dataclass
 class Decisions:

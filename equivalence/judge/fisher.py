@@ -19,8 +19,9 @@ MOST_EXACT = 1_000
 SAMPLES = 20_000
 
 MOST_CHOICES = 20
-"""Where the test is sampled and there are more, the rarest are taken as one. Which ones
-these are does not depend on how they fell to the sides, so the test stays valid."""
+"""Where the test is sampled and there are more, the rarest are taken as one, and so are
+all that were made once. Which ones these are does not depend on how they fell to the
+sides, so the test stays valid."""
 
 K = TypeVar("K", bound=Hashable)
 
@@ -82,9 +83,11 @@ def smallest_p(lefts: int, rights: int) -> float:
 def _sampled(columns: Sequence[tuple[int, int]], lefts: int) -> Test:
     """The same probability from seeded tables with these margins, which repeat; the
     columns come with the commonest choice first."""
-    if rarest := columns[MOST_CHOICES:]:
+    if len(columns) > MOST_CHOICES:
+        kept = [column for column in columns[:MOST_CHOICES] if column[1] > 1]
+        rarest = columns[len(kept) :]
         together = sum(taken for taken, _ in rarest), sum(total for _, total in rarest)
-        columns = [*columns[:MOST_CHOICES], together]
+        columns = [*kept, together]
     totals = [total for _, total in columns]
     observed = sum(_log_comb(total, taken) for taken, total in columns)
     observed += 1e-9 * max(1.0, abs(observed))  # the same table, added in another order
