@@ -10,7 +10,13 @@ from typing import IO, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -63,16 +69,14 @@ def text(words: str, style: str = "") -> Text:
 
 
 def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
-    """Yield the items, with a progress bar on standard error if that is a screen."""
+    """Yield the items, with a bar, how many of how many, and the remaining time, on
+    standard error if that is a screen."""
     screen = console(sys.stderr)
-    yield from track(
-        items,
-        what,
-        total,
-        console=screen,
-        transient=True,
-        disable=not screen.is_terminal,
-    )
+    columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(
+        *columns, console=screen, transient=True, disable=not screen.is_terminal
+    ) as progress:
+        yield from progress.track(items, total)
 
 
 def turns(run: Run) -> list[str]:
