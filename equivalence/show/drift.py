@@ -85,9 +85,7 @@ def _line(out: Console, verdict: DriftVerdict) -> None:
         )
         out.print(Text(advice, "yellow"))
     if place := verdict.divergence:
-        out.print(
-            Text(f"  The code differs in the first request, {place.path}:", "red")
-        )
+        out.print(Text(f"  The first requests differ, {place.path}:", "red"))
         names = (verdict.left, verdict.right)
         for name, value in zip(names, apart(place), strict=True):
             out.print(Text(visible(f"    {name}: {value}")))
