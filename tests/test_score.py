@@ -352,7 +352,7 @@ def test_a_broken_implementation_is_found_out(
     assert {o["case"] for o in failed} == set(FEW) - {"hello-zh"}
     for each in document["outcomes"]:
         assert bool(each["reasons"]) != each["completed"]
-        assert all(seconds > 0 for seconds in each["seconds"])
+        assert all(0 <= seconds < 10 for seconds in each["seconds"])
 
     assert main([*arguments, "--cases", cases, "--failed"]) == 1
     printed = capsys.readouterr()

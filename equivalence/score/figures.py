@@ -137,7 +137,7 @@ def seconds(run: Run) -> float | None:
     ended = [each.ended for each in run.exchanges if each.ms is not None]
     if not ended:
         return None
-    return round((max(ended) - min(each.began for each in run.exchanges)) / 1000, 3)
+    return round((max(ended) - min(each.began for each in run.exchanges)) / 1000, 4)
 
 
 def _share(part: int, whole: int) -> float | None:
