@@ -14,7 +14,7 @@ from exercises.exercise import EXERCISES, Exercise, find, markdown
 from exercises.texts import TEXTS
 
 FILE = "my_agent.py"
-LIMIT = 120.0
+LIMIT = 120
 """Seconds that a check may take."""
 
 EXIT_CODES = """\
@@ -34,10 +34,15 @@ def main(words: list[str] | None = None) -> int:
             reconfigure(errors="replace")  # a console that lacks a character shows "?"
     arguments = _parser().parse_args(words)
     try:
-        return int(arguments.command(arguments))
+        code = int(arguments.command(arguments))
+        sys.stdout.flush()
+        return code
     except UsageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
@@ -88,7 +93,9 @@ def solution(arguments: argparse.Namespace) -> int:
 def check(arguments: argparse.Namespace) -> int:
     """Check the learner's file and print PASS, or FAIL with the reason."""
     exercise, file = find(arguments.exercise), _existing(arguments)
-    return _within_the_limit(lambda: _check(exercise, file), exercise, file)
+    return _within_the_limit(
+        lambda: _check(exercise, file), exercise, file, arguments.limit
+    )
 
 
 def _check(exercise: Exercise, file: Path) -> int:
@@ -120,10 +127,10 @@ def _existing(arguments: argparse.Namespace) -> Path:
 
 
 def _within_the_limit(
-    work: Callable[[], int], exercise: Exercise, file: Path
+    work: Callable[[], int], exercise: Exercise, file: Path, limit: float
 ) -> int:
-    """Do the work in a thread of its own; where it does not come to its end, the
-    process ends without it."""
+    """Do the work in a thread of its own. If it has not ended after `limit` seconds,
+    the process ends without it."""
     codes: list[int] = []
     errors: list[BaseException] = []
 
@@ -135,12 +142,12 @@ def _within_the_limit(
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(LIMIT)
+    thread.join(limit)
     if errors:
         raise errors[0]
     if codes:
         return codes[0]
-    _print_failure(exercise, SAY["too_long"].format(seconds=LIMIT, file=file.name), ())
+    _print_failure(exercise, SAY["too_long"].format(seconds=limit, file=file.name), ())
     sys.stdout.flush()
     os._exit(1)  # threads of the file may wait for ever
 
@@ -186,6 +193,14 @@ def _parser() -> argparse.ArgumentParser:
         adding.set_defaults(command=command)
         if command in (start, check):
             adding.add_argument("--file", default=FILE, help=f"default {FILE}")
+        if command is check:
+            adding.add_argument(
+                "--limit",
+                type=float,
+                default=LIMIT,
+                metavar="SECONDS",
+                help=f"so long may it take, default {LIMIT}",
+            )
     asking = commands.add_parser("ask", help="ask my_agent.py a question and look on")
     asking.add_argument("question", metavar="QUESTION")
     asking.add_argument("--file", default=FILE, help=f"default {FILE}")

@@ -22,7 +22,7 @@ from equivalence.gateway.strict import violation
 from equivalence.gateway.upstreams import Reply, error_reply
 from equivalence.judge.compare import CAUSES, Divergence, judge
 from equivalence.runs.implementation import Implementation
-from equivalence.runs.observe import Observed, observe
+from equivalence.runs.observe import NO_MODEL_CALL, Observed, observe
 from equivalence.runs.plan import CLOCK
 from equivalence.runs.record import Run
 from equivalence.runs.words import call, mark, short
@@ -168,6 +168,7 @@ class Checked:
         else."""
         tools = list(tools)
         ours = self._play(baseline, question, model, tools, settings)
+        assert all(each.run.status != "failed" for each in ours), ours[-1].run.error
         yours = self.run(question, model=model, tools=tools, **settings)
         for left, right in zip(ours, yours, strict=True):
             if left.run.status == "completed":
@@ -176,8 +177,6 @@ class Checked:
             if verdict.divergence:
                 said = self.divergence(verdict.divergence, left.run, right.run)
                 self.fail(key, *said, *self.seen(right.run))
-            if left.run.status == "failed":  # a baseline of ours never is
-                raise AssertionError(left.run.error)
             lengths = len(left.conversation), len(right.conversation)
             if lengths[0] != lengths[1]:
                 self.fail("length", *self.seen(right.run), wanted=lengths)
@@ -241,9 +240,9 @@ class Checked:
 
     def require_answerable(self, run: Run) -> None:
         """Raise Failed if the agent or the server gave up on the run."""
-        raised = run.status == "failed" and run.error
-        self.require(not raised, "raised", run, where=self._raised_at, error=run.error)
-        self.require(run.exchanges, "no_model_call", run)
+        self.require(run.error != NO_MODEL_CALL, "no_model_call", run)
+        where, error = self._raised_at, run.error
+        self.require(run.status != "failed", "raised", run, where=where, error=error)
         self.require(run.status != "model_error", "refused", run)
 
     def seen(self, run: Run) -> list[str]:
@@ -297,6 +296,7 @@ class Checked:
         agent = self.module.run_agent
 
         def run_agent(question: str, **more: Any) -> list[Any]:
+            self._raised_at = ""
             try:
                 return agent(question, **more)  # type: ignore[no-any-return]
             except Exception as error:

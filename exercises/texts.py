@@ -25,7 +25,7 @@ TEXTS: dict[str, dict[str, str]] = {
         # what can be wrong with any file
         "cannot_import": "{file} cannot be imported: {where}{error}",
         "no_attribute": "{file} has no {name}.",
-        "raised": "run_agent raised: {where}{error}",
+        "raised": "run_agent failed: {where}{error}",
         "no_model_call": "run_agent called no model. Does it pass its settings on, to"
         " chat_model(settings) or openai_model(settings)?",
         "refused": "a strict server refused a request, because the conversation in it"
@@ -73,10 +73,10 @@ TEXTS: dict[str, dict[str, str]] = {
         "nobody_asked": "get_stock_price has run, and nobody was asked.",
         "ran_although_no": "the person answered {answer!r}, and get_stock_price has run"
         " all the same. Only y lets it run.",
-        "asked_in_vain": "the person answered y, and get_stock_price has not run.",
+        "yes_is_not_enough": "the person answered y, and get_stock_price has not run.",
         "not_told": "get_stock_price has not run, but no tool message tells the model.",
-        "hidden_call": "the person was asked {prompt!r}. That does not say which call"
-        " it is: show the name of the tool and its arguments.",
+        "hidden_call": "the person was asked {prompt!r}. This question does not show"
+        " which call it is: show the name of the tool and its arguments.",
         "asked_too_much": "the person was asked before get_weather, too. Only"
         " get_stock_price is critical.",
         "once_for_two": "two calls of get_stock_price in one turn, and the person was"
@@ -158,7 +158,6 @@ TEXTS: dict[str, dict[str, str]] = {
         " them all: asyncio.run_coroutine_threadsafe.",
         "tries": "Three questions and a conversation in one process, against stage 3"
         " by the judge; two questions at once with arun_agent in one event loop.",
-        "second_question": "the question before it was answered, this one was not.",
         "not_the_same": "it should do what stage 3 does.",
         "not_async": "two calls of arun_agent in one event loop: the second did not"
         " begin before the first had ended. It should be `async def`, and await the"

@@ -78,6 +78,10 @@ def check(file: Checked) -> None:
     run = ask("北京今天天气怎么样？", person)
     file.require(not person.prompts, "asked_too_much", run)
 
+    person = Person("y")
+    run = ask(QUESTION, person)
+    file.require(person.ran, "yes_is_not_enough", run)
+
     model = script(
         asks(
             ("get_stock_price", {"symbol": "腾讯"}),
@@ -93,9 +97,6 @@ def check(file: Checked) -> None:
     ran = ", ".join(person.ran) or "none"
     file.require(ran == "腾讯", "wrong_call", run, ran=ran)
 
-    person = Person("y", "y", "y", "y")
-    with person.at_the_console():
-        (observed,) = file.run(QUESTION, tools=person.tools())
-        file.require(person.ran, "asked_in_vain", observed.run)
+    with Person("y").at_the_console():
         for question in (QUESTION, "北京和上海今天哪个更暖和？"):
             file.same_as(SUCCESSOR, question, "not_the_same")
