@@ -99,11 +99,13 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def _check(exercise: Exercise, file: Path) -> int:
+    from equivalence.gateway import Gateway
     from exercises.checking import Checked, Failed
+    from offline_model import OfflineModel
 
     try:
-        with Checked(exercise, file) as checked:
-            checked.check()
+        with Gateway(OfflineModel(), timeout=LIMIT) as gateway:
+            Checked(exercise, file, gateway).check()
     except Failed as failed:
         _print_failure(exercise, failed.reason, failed.details)
         return 1

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, NoReturn
 
 from equivalence.gateway import Gateway, Script, Upstream
@@ -105,25 +105,13 @@ def script(*replies: dict[str, Any]) -> Callable[[], Upstream]:
 
 
 class Checked:
-    """One file under check. A context manager: it keeps a gateway open meanwhile."""
+    """One file under check, in front of a gateway."""
 
-    def __init__(self, exercise: Exercise, path: Path) -> None:
+    def __init__(self, exercise: Exercise, path: Path, gateway: Gateway) -> None:
         self.exercise = exercise
         self.path = path
-        self._gateway = Gateway(OfflineModel(), timeout=30)
+        self._gateway = gateway
         self._raised_at = ""
-
-    def __enter__(self) -> Checked:
-        self._gateway.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self._gateway.close()
 
     def check(self) -> None:
         """Check the file. Raises Failed with the reason if the exercise is not done."""
@@ -163,9 +151,8 @@ class Checked:
         tools: Tools = TOOLS,
         **settings: Any,
     ) -> list[Observed]:
-        """Return what the agent did if it is what the baseline does, by the judge and by
-        the length of the conversation returned. Raises Failed with the reason `key`
-        else."""
+        """Return what the agent did. Raises Failed with the reason `key` unless it is
+        what the baseline does, by the judge and by the length of the conversation."""
         tools = list(tools)
         ours = self._play(baseline, question, model, tools, settings)
         assert all(each.run.status != "failed" for each in ours), ours[-1].run.error
@@ -320,7 +307,8 @@ class Checked:
 def load(path: Path) -> ModuleType | BaseException:
     """Return the module of a file, run anew, or what it raised."""
     spec = importlib.util.spec_from_file_location(f"checked_{path.stem}", path)
-    assert spec and spec.loader, path
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up there
     try:

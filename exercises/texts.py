@@ -167,8 +167,8 @@ TEXTS: dict[str, dict[str, str]] = {
         "title": "Two lines in the wrong order, and a server that minds",
         "task": "start.py is stage 3 with two lines the other way round. The answer is"
         " often right all the same, but a strict server refuses the request with the"
-        " status 400. See it with: python -m exercises ask --strict '北京今天天气怎么样？'"
-        " Put the lines right.",
+        " status 400. See it with: python -m exercises ask --strict"
+        " '北京今天天气怎么样？' Put the lines right.",
         "hint": "In each request a tool result must stand behind the message that asked"
         " for it. So which of the two must be in the list first, the reply or the"
         " results?",
@@ -195,7 +195,8 @@ TEXTS: dict[str, dict[str, str]] = {
         " sends.",
         "two_calls": "two calls of one turn and their results are 3 messages already."
         " The question must be sent with them all the same.",
-        "chain": "in a chain of calls it should send what stage 4 with Window(3) sends.",
+        "chain": "in a chain of calls it should send what stage 4 with Window(3)"
+        " sends.",
     },
     "dependencies": {
         "title": "Tools that need each other",
@@ -225,8 +226,8 @@ TEXTS: dict[str, dict[str, str]] = {
         "hint": "Put the label right before the text is parsed, with a regular"
         " expression that matches at the start of a line only (re.MULTILINE). And"
         " leave a reply alone that has a Final Answer: already.",
-        "tries": "Answer: and answer: at the start of a line; Final Answer:, also with a"
-        " line Answer: in it; the word in a thought before an action; the demo"
+        "tries": "Answer: and answer: at the start of a line; Final Answer:, also with"
+        " a line Answer: in it; the word in a thought before an action; the demo"
         " questions against stage 5 by the judge.",
         "not_understood": "the model wrote {written!r}. The answer should be {wanted!r}"
         " after {turns} model calls; it is {answer!r} after {count}.",
@@ -236,9 +237,9 @@ TEXTS: dict[str, dict[str, str]] = {
     "plant": {
         "title": "A difference that no answer shows",
         "task": "start.py is stage 3. Change it so that all questions get the same"
-        " answer and all requests stay the same to the letter, and yet the judge finds a"
-        " difference, of the cause `control`. In front of tools that change something,"
-        " such a difference matters.",
+        " answer and all requests stay the same to the letter, and yet the judge finds"
+        " a difference, of the cause `control`. In front of tools that change"
+        " something, such a difference matters.",
         "hint": "What does the judge see besides the wire? The tools: whether they ran,"
         " and in which order. Two cities in one turn are two calls. Whichever runs"
         " first, the results go back in call order.",
@@ -254,8 +255,8 @@ TEXTS: dict[str, dict[str, str]] = {
     },
     "survive": {
         "title": "A tool that raises must not end the run",
-        "task": "start.py is create_react_agent as it comes. A tool that raises ends its"
-        " run, and what the other tools found is lost. Let the run go on: the model"
+        "task": "start.py is create_react_agent as it comes. A tool that raises ends"
+        " its run, and what the other tools found is lost. Let the run go on: the model"
         " reads what went wrong.",
         "hint": "create_react_agent takes a ToolNode in the place of a list of tools,"
         " and a ToolNode has handle_tool_errors. Whatever the tool message says, the"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from exercises.checking import Checked, asks, says, script
-from exercises.first_tool import start
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
+from exercises.checking import Checked, asks, says, script
+from exercises.first_tool import start
 
 NAME = "count_letters"
 COUNTS = [("strawberry", "r", 3), ("Mississippi", "S", 4), ("Otto", "o", 2)]

@@ -7,9 +7,11 @@ from exercises.checking import Checked, says, script
 
 STAGE5 = Implementation("stage5", "stage5_text_react.agent:run_agent", protocol="text")
 QUESTION = "How warm is it in Beijing?"
-ACTION = 'Thought: I look it up.\nAction: get_weather\nAction Input: {"city": "Beijing"}'
+ACTION = (
+    'Thought: I look it up.\nAction: get_weather\nAction Input: {"city": "Beijing"}'
+)
 WORD_IN_THOUGHT = (
-    "Thought: the user wants a line that begins with Answer: and then 25. I look it up."
+    "Thought: the user wants to read this. Answer: and then a number. I look it up."
     '\nAction: get_weather\nAction Input: {"city": "Beijing"}'
 )
 WANTED = "25 °C in Beijing."
@@ -22,7 +24,7 @@ ENDINGS = {
 KEPT = (
     f"Thought: I know enough.\nFinal Answer: {WANTED}",
     "Thought: I know enough.\nFinal Answer: You asked for a line.\nAnswer: 25 °C.",
-    "Thought: I know enough.\nFinal Answer: The form is \"Answer: 25 °C\".",
+    'Thought: I know enough.\nFinal Answer: The form is "Answer: 25 °C".',
     "I know that it is 25 °C.",
 )
 

@@ -31,7 +31,7 @@ def check(file: Checked) -> None:
     run = file.completed(SHARES, **EAGER)
     for step in run.steps:
         for number in step.ungrounded:
-            file.require(False, "made_up", run, number=number["text"])
+            file.require(False, "made_up", run, number=number["number"])
     check_field(file, run)
 
 
