@@ -15,11 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from equivalence.gateway import Gateway, Script, Upstream
+from equivalence.gateway import Gateway, Script
 from equivalence.gateway.canonical import excerpts
 from equivalence.gateway.script import item
 from equivalence.gateway.strict import violation
-from equivalence.gateway.upstreams import Reply, error_reply
+from equivalence.gateway.upstreams import Reply, Upstream, error_reply
 from equivalence.judge.compare import CAUSES, Divergence, judge
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import NO_MODEL_CALL, Observed, observe
@@ -33,6 +33,8 @@ from offline_model import OfflineModel
 from tools import TOOLS
 
 Tools = Iterable[Callable[..., Any]]
+Call = tuple[str, dict[str, Any]]
+"""A tool and its arguments."""
 Question = str | Sequence[str]
 """A question, or those of a conversation."""
 
@@ -78,7 +80,7 @@ class Strict:
         await self.inner.close()
 
 
-def asks(*calls: tuple[str, dict[str, Any]], text: str | None = None) -> dict[str, Any]:
+def asks(*calls: Call, text: str | None = None) -> dict[str, Any]:
     """Return a scripted reply that asks for these tools, by name and arguments."""
     written = [
         [name, json.dumps(arguments, ensure_ascii=False), f"id_{name}_{number}"]

@@ -12,6 +12,7 @@ import tools
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
 from exercises.checking import Checked, asks, says, script
+from toolkit.policy import Tool
 
 QUESTION = "腾讯股票多少钱？"
 TWO = "What are Tencent and Apple shares worth, and how is the weather in Beijing?"
@@ -37,14 +38,14 @@ class Person(io.TextIOBase):
     @contextlib.contextmanager
     def at_the_console(self) -> Iterator[None]:
         before = sys.stdin
-        sys.stdin = self  # type: ignore[assignment]
+        sys.stdin = self
         try:
             with contextlib.redirect_stdout(self._printed):
                 yield
         finally:
             sys.stdin = before
 
-    def tools(self) -> list[tools.Tool]:
+    def tools(self) -> list[Tool]:
         """The demo tools; it is noted which prices were looked up."""
 
         @functools.wraps(tools.get_stock_price)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
-from exercises.checking import Checked, asks, says, script
+from exercises.checking import Call, Checked, asks, says, script
 
 STAGE4 = Implementation("stage4", "stage4_mini_framework.agent:run_agent")
 QUESTION = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
-TIME = ("get_current_time", {})
-PRICE = ("get_stock_price", {"symbol": "腾讯"})
-GUESS = ("calculate", {"expression": "300 * 100"})
-KNOWN = ("calculate", {"expression": "385.6 * 100"})
-WEATHER = ("get_weather", {"city": "北京"})
+TIME: Call = ("get_current_time", {})
+PRICE: Call = ("get_stock_price", {"symbol": "腾讯"})
+GUESS: Call = ("calculate", {"expression": "300 * 100"})
+KNOWN: Call = ("calculate", {"expression": "385.6 * 100"})
+WEATHER: Call = ("get_weather", {"city": "北京"})
 CONVERT = {"value": 18, "from_unit": "celsius", "to_unit": "fahrenheit"}
-UNITS = ("unit_convert", CONVERT)
+UNITS: Call = ("unit_convert", CONVERT)
 ANSWER = says("38,560 HKD.")
 
 
 def check(file: Checked) -> None:
+    turn: list[Call]
     for turn in ([TIME, PRICE, GUESS], [GUESS, PRICE, TIME], [PRICE, GUESS]):
         model = script(asks(*turn), asks(KNOWN), ANSWER)
         check_guess(file, file.completed(QUESTION, model=model), turn)
@@ -28,7 +29,7 @@ def check(file: Checked) -> None:
     file.same_as(STAGE4, QUESTION, "not_the_same")
 
 
-def check_guess(file: Checked, run: Run, turn: list[tuple[str, object]]) -> None:
+def check_guess(file: Checked, run: Run, turn: list[Call]) -> None:
     """Raise Failed unless the guess of the first turn waited, and all else ran."""
     first = [step for step in run.steps if step.turn == 1]
     for step in first:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
@@ -47,7 +48,7 @@ def check(file: Checked) -> None:
         file.same_as(before, question, "not_the_same", tools=start.TOOLS)
 
 
-def offered(run: Run) -> dict[str, dict[str, object]]:
+def offered(run: Run) -> dict[str, dict[str, Any]]:
     """Return the schemas that the model got to read, by name."""
     tools = run.exchanges[0].request["tools"]
     return {tool["function"]["name"]: tool["function"] for tool in tools}
