@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from wrong_solutions import FAST, WRONG, Wrong
+from solutions import FAST, RIGHT, WRONG, Solution
 
 from equivalence.errors import UsageError
 from equivalence.gateway import Gateway
@@ -79,10 +79,11 @@ def reason(exercise: Exercise, file: Path, gateway: Gateway) -> str:
     return ""
 
 
-def marked(wrong: Wrong) -> object:
-    """The wrong solution as a parameter of a test."""
-    marks = () if wrong[:2] in FAST else pytest.mark.slow
-    return pytest.param(wrong, marks=marks, id=f"{wrong.exercise}: {wrong.about}")
+def marked(solution: Solution) -> object:
+    """The solution as a parameter of a test."""
+    marks = () if solution[:2] in FAST else pytest.mark.slow
+    name = f"{solution.exercise}: {solution.about}"
+    return pytest.param(solution, marks=marks, id=name)
 
 
 IN_OWN_PROCESS = """
@@ -126,16 +127,31 @@ def test_the_start_fails(exercise: Exercise, gateway: Gateway) -> None:
     assert reason(exercise, exercise.start, gateway) == START[exercise.name]
 
 
-@pytest.mark.parametrize("wrong", map(marked, WRONG))
-def test_a_wrong_solution_fails(wrong: Wrong, tmp_path: Path, gateway: Gateway) -> None:
-    exercise = find(wrong.exercise)
-    text = (exercise.folder / f"{wrong.file}.py").read_text(encoding="utf-8")
-    for part, other in wrong.replaced.items():
+@pytest.mark.parametrize("wrong", [marked(each) for each in WRONG])
+def test_a_wrong_solution_fails(
+    wrong: Solution, tmp_path: Path, gateway: Gateway
+) -> None:
+    assert (
+        reason(find(wrong.exercise), written(wrong, tmp_path), gateway) == wrong.reason
+    )
+
+
+@pytest.mark.parametrize("right", [marked(each) for each in RIGHT])
+def test_a_right_solution_that_is_not_ours_passes(
+    right: Solution, tmp_path: Path, gateway: Gateway
+) -> None:
+    assert reason(find(right.exercise), written(right, tmp_path), gateway) == ""
+
+
+def written(solution: Solution, folder: Path) -> Path:
+    """The solution as a learner's file."""
+    text = (find(solution.exercise).folder / f"{solution.file}.py").read_text("utf-8")
+    for part, other in solution.replaced.items():
         assert part in text
         text = text.replace(part, other)
-    file = tmp_path / "my_agent.py"
+    file = folder / "my_agent.py"
     file.write_text(text, encoding="utf-8")
-    assert reason(exercise, file, gateway) == wrong.reason
+    return file
 
 
 def test_every_reason_is_seen_here() -> None:

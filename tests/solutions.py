@@ -1,16 +1,19 @@
-"""Wrong solutions of the exercises, and why: a right one with parts replaced."""
+"""Solutions of the exercises by others: wrong ones with the reason, and right ones that
+are not ours. Each is one of ours with parts replaced.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Wrong(NamedTuple):
-    """A wrong solution: what is replaced in the file, and the reason of its FAIL."""
+class Solution(NamedTuple):
+    """A solution: what is replaced in the file, and the reason of its FAIL, if any."""
 
     exercise: str
     about: str
     reason: str
+    """Key of the text; "" for one that passes."""
     replaced: dict[str, str]
     file: str = "solution"
 
@@ -44,93 +47,93 @@ COUNT = "str(word.casefold().count(letter.casefold()))"
 
 WRONG = [
     # ------------------------------------------------------------------- first_tool
-    Wrong(
+    Solution(
         "first_tool",
         "another tool is thrown out",
         "tool_lost",
         {"(get_weather, calculate, count_letters)": "(get_weather, count_letters)"},
     ),
-    Wrong(
+    Solution(
         "first_tool",
         "no type hints",
         "parameters",
         {"(word: str, letter: str) -> str": "(word, letter)"},
     ),
-    Wrong(
+    Solution(
         "first_tool",
         "a parameter that may be left out",
         "parameters",
         {"letter: str)": 'letter: str = "r")'},
     ),
-    Wrong(
+    Solution(
         "first_tool",
         "capital letters are others",
         "wrong_count",
         {COUNT: "str(word.count(letter))"},
     ),
-    Wrong("first_tool", "always three", "wrong_count", {COUNT: '"3"'}),
-    Wrong(
+    Solution("first_tool", "always three", "wrong_count", {COUNT: '"3"'}),
+    Solution(
         "first_tool",
         "a number in the tool message",
         "refused",
         {f"{COUNT}": "word.casefold().count(letter.casefold())"},
     ),
-    Wrong(
+    Solution(
         "first_tool",
         "another prompt",
         "not_the_same",
         {'"content": SYSTEM_PROMPT': '"content": "Answer."'},
     ),
-    Wrong(
+    Solution(
         "first_tool",
         "it stops after the first tool",
         "not_completed",
         {"range(10)": "range(1)"},
     ),
     # ----------------------------------------------------------------- ask_a_person
-    Wrong(
+    Solution(
         "ask_a_person",
         "all but n is y",
         "ran_although_no",
         {'== "y"': '!= "n"'},
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "yesterday is y",
         "ran_although_no",
         {'.strip() == "y"': '.startswith("y")'},
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "an empty tool message",
         "not_told",
         {'"Error: the user did not allow this call."': '""'},
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "it does not show the call",
         "hidden_call",
         {"Run {call['name']}({call['args']})?": "Shall it run?"},
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "it shows no arguments",
         "hidden_call",
         {"({call['args']})": ""},
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "it asks before every tool",
         "asked_too_much",
         {'call["name"] not in CRITICAL': "False"},
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "only yes is yes",
         "yes_is_not_enough",
         {'== "y"': '== "yes"'},
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "it asks once for each tool",
         "once_for_two",
@@ -140,7 +143,7 @@ WRONG = [
             f":\n        SAID[call['name']] = {ALLOWED}\n    return SAID[call['name']]",
         },
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "once y, always y",
         "wrong_call",
@@ -149,20 +152,20 @@ WRONG = [
             f"return {ALLOWED}": f"SAID.append({ALLOWED})\n    return any(SAID)",
         },
     ),
-    Wrong(
+    Solution(
         "ask_a_person",
         "the approval stands in the result",
         "not_the_same",
         {"        identity =": '        content += "!"\n        identity ='},
     ),
     # ---------------------------------------------------------------- return_direct
-    Wrong(
+    Solution(
         "return_direct",
         "it looks at the last message alone",
         "first_of_two",
         {ANSWERS_ITSELF: '    return state["messages"][-1].name in RETURN_DIRECT\n'},
     ),
-    Wrong(
+    Solution(
         "return_direct",
         "it looks at the first result alone",
         "last_of_two",
@@ -173,13 +176,13 @@ WRONG = [
             "    return results[-1].name in RETURN_DIRECT\n"
         },
     ),
-    Wrong(
+    Solution(
         "return_direct",
         "every tool ends the run",
         "other_tool",
         {ANSWERS_ITSELF: "    return True\n"},
     ),
-    Wrong(
+    Solution(
         "return_direct",
         "a failure does not count",
         "failed_call",
@@ -188,7 +191,7 @@ WRONG = [
             ' message.status == "success":'
         },
     ),
-    Wrong(
+    Solution(
         "return_direct",
         "it looks at the first turn alone",
         "later_turn",
@@ -197,7 +200,7 @@ WRONG = [
             f"\n        return False\n{ANSWERS_ITSELF}"
         },
     ),
-    Wrong(
+    Solution(
         "return_direct",
         "it looks at the whole conversation",
         "conversation",
@@ -207,7 +210,7 @@ WRONG = [
         },
     ),
     # ----------------------------------------------------------------------- serial
-    Wrong(
+    Solution(
         "serial",
         "it runs one call and forgets the others",
         "refused",
@@ -216,7 +219,7 @@ WRONG = [
             "tools(reply, tools, settings)": "tools(reply, tools, settings)[:1]",
         },
     ),
-    Wrong(
+    Solution(
         "serial",
         "it cuts the reply to one call",
         "several_calls",
@@ -228,7 +231,7 @@ WRONG = [
             "        messages.append(reply)",
         },
     ),
-    Wrong(
+    Solution(
         "serial",
         "the field in the first request alone",
         "no_field",
@@ -237,13 +240,13 @@ WRONG = [
             "tools([tool(f) for f in tools.values()])\n        messages.append("
         },
     ),
-    Wrong(
+    Solution(
         "serial",
         "the field and another one",
         "more_than_the_field",
         {"parallel_tool_calls=False": 'parallel_tool_calls=False, tool_choice="auto"'},
     ),
-    Wrong(
+    Solution(
         "serial",
         "the field without tools",
         "field_without_tools",
@@ -253,7 +256,7 @@ WRONG = [
             "    messages = [",
         },
     ),
-    Wrong(
+    Solution(
         "serial",
         "the field at temperature 0 alone",
         "made_up",
@@ -263,19 +266,19 @@ WRONG = [
         },
     ),
     # --------------------------------------------------------------------- together
-    Wrong(
+    Solution(
         "together",
         "two at a time",
         "not_together",
         {"ThreadPoolExecutor()": "ThreadPoolExecutor(2)"},
     ),
-    Wrong(
+    Solution(
         "together",
         "results in reverse order",
         "call_order",
         {"reply.tool_calls))": "reply.tool_calls))[::-1]"},
     ),
-    Wrong(
+    Solution(
         "together",
         "whichever is there first",
         "call_order",
@@ -286,7 +289,7 @@ WRONG = [
             "        return [each.result() for each in as_completed(runs)]\n",
         },
     ),
-    Wrong(
+    Solution(
         "together",
         "a tool policy of its own",
         "failures",
@@ -296,7 +299,7 @@ WRONG = [
             "\n        content = content if ok else 'failed'"
         },
     ),
-    Wrong(
+    Solution(
         "together",
         "past the tool policy",
         "raised",
@@ -305,21 +308,21 @@ WRONG = [
             'tools[call["name"]](**call["args"]), True)'
         },
     ),
-    Wrong("together", "a shorter budget", "not_the_same", {LOOP: "range(2)"}),
+    Solution("together", "a shorter budget", "not_the_same", {LOOP: "range(2)"}),
     # ------------------------------------------------------------------- async_twin
-    Wrong(
+    Solution(
         "async_twin",
         "no arun_agent",
         "no_attribute",
         {"arun_agent": "answer_async"},
     ),
-    Wrong(
+    Solution(
         "async_twin",
         "async in name alone",
         "not_async",
         {"await model.ainvoke(": "model.invoke("},
     ),
-    Wrong(
+    Solution(
         "async_twin",
         "it forgets the conversation",
         "not_the_same",
@@ -329,13 +332,13 @@ WRONG = [
         },
     ),
     # ------------------------------------------------------------------------ order
-    Wrong(
+    Solution(
         "order",
         "results in reverse order",
         "not_the_same",
         {"tools(reply, tools, settings)": "tools(reply, tools, settings)[::-1]"},
     ),
-    Wrong(
+    Solution(
         "order",
         "the last tools of the budget do not run",
         "budget",
@@ -345,14 +348,14 @@ WRONG = [
             " settings.max_steps - 1:",
         },
     ),
-    Wrong(
+    Solution(
         "order",
         "no budget",
         "budget",
         {f"for _ in {LOOP}": "while True"},
     ),
     # ----------------------------------------------------------------------- window
-    Wrong(
+    Solution(
         "window",
         "it drops from the front, and results without a call",
         "two_calls",
@@ -362,7 +365,7 @@ WRONG = [
             "    return kept\n\n\ndef run_agent"
         },
     ),
-    Wrong(
+    Solution(
         "window",
         "it cuts a call from its results",
         "two_calls",
@@ -371,13 +374,13 @@ WRONG = [
             "\n\ndef run_agent"
         },
     ),
-    Wrong(
+    Solution(
         "window",
         "nothing but the question and the last call",
         "conversation",
         {KEPT: KEPT + "    return [m for i in sorted(kept) for m in rounds[i]]\n"},
     ),
-    Wrong(
+    Solution(
         "window",
         "it cuts the conversation itself",
         "length",
@@ -387,7 +390,7 @@ WRONG = [
         },
     ),
     # ----------------------------------------------------------------- dependencies
-    Wrong(
+    Solution(
         "dependencies",
         "it looks at the calls before it alone",
         "guess_ran",
@@ -398,13 +401,13 @@ WRONG = [
             "\n        if missing := before & NEEDS.get(name, set()):\n"
         },
     ),
-    Wrong(
+    Solution(
         "dependencies",
         "it does not say for what to wait",
         "not_told",
         {"Call it when you know {names}.": "Call it later."},
     ),
-    Wrong(
+    Solution(
         "dependencies",
         "it refuses the whole turn",
         "others_refused",
@@ -413,7 +416,7 @@ WRONG = [
             " NEEDS.keys())):\n"
         },
     ),
-    Wrong(
+    Solution(
         "dependencies",
         "a tool once refused stays refused",
         "later_refused",
@@ -423,7 +426,7 @@ WRONG = [
             " NEEDS.get(name, set()):\n",
         },
     ),
-    Wrong(
+    Solution(
         "dependencies",
         "no tool message for what did not run",
         "refused",
@@ -433,7 +436,7 @@ WRONG = [
             ' results if "was not run" not in r["content"]]'
         },
     ),
-    Wrong(
+    Solution(
         "dependencies",
         "any of the needed tools is waited for",
         "not_the_same",
@@ -443,50 +446,50 @@ WRONG = [
         },
     ),
     # ------------------------------------------------------------------------ label
-    Wrong(
+    Solution(
         "label",
         "every Answer: becomes Final Answer:",
         "not_the_same",
         {LABEL: '    text = re.sub("(?i)answer:", "Final Answer:", text)\n'},
     ),
-    Wrong(
+    Solution(
         "label",
         "capital letters alone",
         "not_understood",
         {LABEL: '    text = text.replace("Answer:", "Final Answer:")\n'},
     ),
-    Wrong(
+    Solution(
         "label",
         "a line of the answer becomes a label",
         "not_the_same",
         {LABEL: '    text = LABEL.sub("Final Answer:", text)\n'},
     ),
-    Wrong(
+    Solution(
         "label",
         "any place in a line",
         "not_the_same",
         {'"^answer:"': '"answer:"'},
     ),
     # ------------------------------------------------------------------------ plant
-    Wrong(
+    Solution(
         "plant",
         "another question",
         "requests_differ",
         {"HumanMessage(question)": 'HumanMessage(question + "?")'},
     ),
-    Wrong(
+    Solution(
         "plant",
         "results in another order",
         "requests_differ",
         {"[::-1]": ""},
     ),
-    Wrong(
+    Solution(
         "plant",
         "another answer",
         "answers_differ",
         {"    return mess": '    messages[-1].content += "!"\n    return mess'},
     ),
-    Wrong(
+    Solution(
         "plant",
         "another result, which the model does not see",
         "wrong_cause",
@@ -500,20 +503,20 @@ WRONG = [
             " {f.__name__: f for f in TOOLS}, settings)",
         },
     ),
-    Wrong(
+    Solution(
         "plant",
         "its own tools, not those it was offered",
         "not_the_same",
         {'call["args"], tools,': 'call["args"], by_name(TOOLS),'},
     ),
     # ---------------------------------------------------------------------- survive
-    Wrong(
+    Solution(
         "survive",
         "it says nothing of what went wrong",
         "not_told",
         {IN_WORDS: 'return "Something went wrong."'},
     ),
-    Wrong(
+    Solution(
         "survive",
         "the traceback as a result",
         "traceback",
@@ -522,7 +525,7 @@ WRONG = [
             "import warnings": "import traceback\nimport warnings",
         },
     ),
-    Wrong(
+    Solution(
         "survive",
         "the conversation so far is the result",
         "not_completed",
@@ -533,7 +536,7 @@ WRONG = [
         },
         file="start",
     ),
-    Wrong(
+    Solution(
         "survive",
         "one error for all calls of the turn",
         "sibling_lost",
@@ -551,27 +554,82 @@ WRONG = [
         },
         file="start",
     ),
-    Wrong(
+    Solution(
         "survive",
         "another prompt",
         "not_the_same",
         {"prompt=SYSTEM_PROMPT": 'prompt="Answer."'},
     ),
     # --------------------------------------------------------------- any of them all
-    Wrong(
+    Solution(
         "order",
         "a word too many",
         "cannot_import",
         {"def run_agent(": "def def run_agent("},
     ),
-    Wrong("order", "no agent", "no_attribute", {"def run_agent": "def agent"}),
-    Wrong(
+    Solution("order", "no agent", "no_attribute", {"def run_agent": "def agent"}),
+    Solution(
         "order",
         "an answer without a model",
         "no_model_call",
         {
             "    settings = settings or": '    return [HumanMessage("!")]'
             "\n    settings = settings or"
+        },
+    ),
+]
+
+RIGHT = [
+    Solution(
+        "ask_a_person",
+        "the call is printed, then input() without a prompt",
+        "",
+        {
+            ALLOWED: "input().strip() == 'y'",
+            "    return input()": "    print('May', call['name'], 'run with',"
+            " call['args'], '?')\n    return input()",
+        },
+    ),
+    Solution(
+        "serial",
+        "bind",
+        "",
+        {BIND: PLAIN + "        model = model.bind(parallel_tool_calls=False)\n"},
+    ),
+    Solution(
+        "together",
+        "the toolkit's map_calls",
+        "",
+        {
+            "import by_name, run_tool": "import by_name, map_calls, run_tool",
+            POOL: "    return map_calls(run, reply.tool_calls, 8)\n",
+        },
+    ),
+    Solution(
+        "async_twin",
+        "a runner that is kept",
+        "",
+        {
+            "asyncio.run_coroutine_threadsafe(arun_agent(question, **more), LOOP)"
+            ".result()": "RUNNER.run(arun_agent(question, **more))",
+            "LOOP = asyncio.new_event_loop()\n": "RUNNER = asyncio.Runner()\n",
+            "threading.Thread(target=LOOP.run_forever, daemon=True).start()\n": "",
+        },
+    ),
+    Solution(
+        "survive",
+        "the framework's own words",
+        "",
+        {"handle_tool_errors=in_words": "handle_tool_errors=True"},
+    ),
+    Solution(
+        "plant",
+        "sorted by the city",
+        "",
+        {
+            REVERSED: "calls = sorted(reply.tool_calls, key=lambda c: str(c['args']))"
+            "\n    results = {c['id']: run(c) for c in calls}\n"
+            "    return [results[call['id']] for call in reply.tool_calls]"
         },
     ),
 ]
