@@ -150,7 +150,7 @@ TEXTS: dict[str, dict[str, str]] = {
     },
     "async_twin": {
         "title": "An async twin that answers a second question",
-        "task": "start.py is stage 3, async, with a mistake in run_agent: the first"
+        "task": "The file is stage 3, async, with a mistake in run_agent: the first"
         " question is answered, the second is not. Mend it. arun_agent stays async.",
         "hint": "The HTTP client keeps its connections open. They belong to the event"
         " loop in which they were made, and asyncio.run makes a new loop for each"
@@ -165,7 +165,7 @@ TEXTS: dict[str, dict[str, str]] = {
     },
     "order": {
         "title": "Two lines in the wrong order, and a server that minds",
-        "task": "start.py is stage 3 with two lines the other way round. The answer is"
+        "task": "The file is stage 3 with two lines the other way round. The answer is"
         " often right all the same, but a strict server refuses the request with the"
         " status 400. See it with: python -m exercises ask --strict"
         " '北京今天天气怎么样？' Put the lines right.",
@@ -236,7 +236,7 @@ TEXTS: dict[str, dict[str, str]] = {
     },
     "plant": {
         "title": "A difference that no answer shows",
-        "task": "start.py is stage 3. Change it so that all questions get the same"
+        "task": "The file is stage 3. Change it so that all questions get the same"
         " answer and all requests stay the same to the letter, and yet the judge finds"
         " a difference, of the cause `control`. In front of tools that change"
         " something, such a difference matters.",
@@ -255,7 +255,7 @@ TEXTS: dict[str, dict[str, str]] = {
     },
     "survive": {
         "title": "A tool that raises must not end the run",
-        "task": "start.py is create_react_agent as it comes. A tool that raises ends"
+        "task": "The file is create_react_agent as it comes. A tool that raises ends"
         " its run, and what the other tools found is lost. Let the run go on: the model"
         " reads what went wrong.",
         "hint": "create_react_agent takes a ToolNode in the place of a list of tools,"
