@@ -6,7 +6,6 @@ otherwise now is out of date, and `make docs` brings it up to date.
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -23,21 +22,6 @@ from config import Settings
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-EXERCISES = sorted(path for path in (DOCS / "exercises").iterdir() if path.is_dir())
-EXERCISES = [path for path in EXERCISES if path.name != "__pycache__"]
-
-COPIED = {
-    "ask_a_person": "stage1_prebuilt/successor.py",
-    "return_direct": "stage2_stategraph/agent.py",
-    "serial": "stage3_pure_loop/agent.py",
-    "together": "stage3_pure_loop/agent.py",
-    "window": "stage3_pure_loop/agent.py",
-    "label": "stage5_text_react/agent.py",
-}
-"""The stage that an exercise's starting point has its functions from."""
-CHANGED = {("together", "run_tools")}
-"""Functions that a starting point has otherwise than its stage."""
-
 GENERATED = re.compile(r"<!-- \[\[\[cog.*?<!-- \[\[\[end\]\]\] -->", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
@@ -189,34 +173,3 @@ def test_a_page_names_nothing_of_one_machine(page: Path) -> None:
 def test_the_index_has_every_page() -> None:
     listed = {link.partition("#")[0] for link in links(DOCS / "README.md")}
     assert {page.name for page in DOCS.glob("*.md")} - listed == {"README.md"}
-
-
-@pytest.mark.parametrize("exercise", EXERCISES, ids=[path.name for path in EXERCISES])
-def test_an_exercise_has_a_start_and_a_solution_that_is_judged(exercise: Path) -> None:
-    """The pages run the solution, and show that the judge is content with it."""
-    pages = "".join(text_of(page) for page in PAGES)
-    assert f"cp docs/exercises/{exercise.name}/start.py my_agent.py" in pages
-    assert f'"my_agent.py": "docs/exercises/{exercise.name}/solution.py"' in pages
-    assert f"(exercises/{exercise.name}/solution.py)" in pages
-    assert (exercise / "start.py").exists()
-
-
-@pytest.mark.parametrize("exercise", COPIED)
-def test_an_exercise_starts_from_its_stage(exercise: str) -> None:
-    stage, start = (
-        functions(path)
-        for path in (
-            ROOT / COPIED[exercise],
-            DOCS / "exercises" / exercise / "start.py",
-        )
-    )
-    for name in start.keys() & stage.keys():
-        same = start[name] == stage[name]
-        assert same != ((exercise, name) in CHANGED), name
-
-
-def functions(path: Path) -> dict[str, str]:
-    """The functions of a file, each as its text."""
-    text = text_of(path)
-    found = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)]
-    return {node.name: ast.get_source_segment(text, node) or "" for node in found}

@@ -1,6 +1,6 @@
-"""Exercise 4, where it starts: the loop of stage 3, which sends all it has.
+"""Exercise 3d, where it starts: stage 3 with two lines the other way round.
 
-Let the model see the newest 3 messages, never a result without its call.
+A strict server refuses its requests. Put the lines right.
 """
 
 from langchain_core.messages import HumanMessage
@@ -22,8 +22,9 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     messages = [*history, HumanMessage(question)]
     for _ in range(settings.max_steps):
         reply = call_model(model, messages)
+        if wants_tools(reply):
+            messages.extend(run_tools(reply, tools, settings))
         messages.append(reply)
         if not wants_tools(reply):
             break
-        messages.extend(run_tools(reply, tools, settings))
     return messages

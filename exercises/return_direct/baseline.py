@@ -1,4 +1,4 @@
-"""Exercise 2, the measure: create_react_agent with a tool that has return_direct."""
+"""Exercise 2, the baseline: create_react_agent with a tool that has return_direct."""
 
 import warnings
 from typing import NotRequired

@@ -1,4 +1,4 @@
-"""Exercise 4, a solution: the window of stage 4 over the messages of LangChain."""
+"""Exercise 4a, a solution: the window of stage 4 over the messages of LangChain."""
 
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool

@@ -12,13 +12,16 @@ from stage5_text_react.reply import as_message, read_text
 from toolkit.policy import by_name
 from tools import TOOLS
 
+LABEL = re.compile("^answer:", re.IGNORECASE | re.MULTILINE)
+
 
 def call_model(model, opening, messages, tools) -> dict:
     """Return what the model's reply says: an action, an answer, or neither. The
     `opening` is the system message and what is remembered of earlier questions."""
     view = [*opening, *as_text(scratchpad(messages))]
     text, end = read_text(model(messages=view))
-    text = re.sub(r"^Answer:", "Final Answer:", text, flags=re.MULTILINE)
+    if not re.search("final answer", text, re.IGNORECASE):
+        text = LABEL.sub("Final Answer:", text)
     return as_message(parse(text, tools, end), messages)
 
 

@@ -1,4 +1,4 @@
-"""Exercise 4, the measure: stage 4 with a window of 3 messages."""
+"""Exercise 4a, the baseline: stage 4 with a window of 3 messages."""
 
 from functools import partial
 

@@ -1,0 +1,43 @@
+"""Exercise 4b, where it starts: the loop of stage 4.
+
+Do not run a call that stands in one turn with a call that it NEEDS. Tell the model.
+"""
+
+import json
+from functools import partial
+
+from config import load_settings, openai_model
+from stage4_mini_framework.agent import call_model, wants_tools
+from stage4_mini_framework.registry import Registry
+from toolkit.policy import run_tool
+from tools import TOOLS
+
+NEEDS = {"calculate": {"get_stock_price"}, "unit_convert": {"get_weather"}}
+
+
+def run_tools(reply, tools, settings) -> list[dict]:
+    """Return the result of each tool call of the reply, in call order."""
+
+    def run(call):
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        content, _ = run_tool(name, json.loads(arguments), tools, settings)
+        return {"role": "tool", "tool_call_id": call["id"], "content": content}
+
+    return [run(call) for call in reply["tool_calls"]]
+
+
+def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
+    """Answer the question; return the conversation, the history included."""
+    settings = settings or load_settings()
+    tools = Registry(tools)
+    model = openai_model(settings)
+    if tools:
+        model = partial(model, tools=tools.schemas)
+    messages = [*history, {"role": "user", "content": question}]
+    for _ in range(settings.max_steps):
+        reply = call_model(model, messages)
+        messages.append(reply)
+        if not wants_tools(reply):
+            break
+        messages.extend(run_tools(reply, tools, settings))
+    return messages

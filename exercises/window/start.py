@@ -1,0 +1,30 @@
+"""Exercise 4a, where it starts: the loop of stage 3, which sends all it has.
+
+Let the model see the newest 3 messages, never a result without its call. The last
+question and the last call with its results are always there, even where they are more.
+"""
+
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+
+from config import chat_model, load_settings
+from stage3_pure_loop.agent import call_model, run_tools, wants_tools
+from toolkit.policy import by_name
+from tools import TOOLS
+
+
+def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
+    """Answer the question; return the conversation, the history included."""
+    settings = settings or load_settings()
+    tools = by_name(tools)
+    model = chat_model(settings)
+    if tools:
+        model = model.bind_tools([tool(function) for function in tools.values()])
+    messages = [*history, HumanMessage(question)]
+    for _ in range(settings.max_steps):
+        reply = call_model(model, messages)
+        messages.append(reply)
+        if not wants_tools(reply):
+            break
+        messages.extend(run_tools(reply, tools, settings))
+    return messages
