@@ -434,6 +434,28 @@ def test_a_serial_agent_that_runs_calls_backwards_is_different(
     assert (found.cause, found.path) == ("control", "steps[0].order")
 
 
+def twice(known: dict[str, Any], calls: list[Any]) -> list[str]:
+    one_by_one(known, calls)
+    return one_by_one(known, calls)
+
+
+def first_of_two(known: dict[str, Any], calls: list[Any]) -> list[str]:
+    """Runs the first call alone, and makes up the rest."""
+    return [run_one(known, calls[0]), "echo y"]
+
+
+@pytest.mark.parametrize("policy", [twice, first_of_two])
+def test_executions_that_no_reply_accounts_for_are_a_difference(
+    watch: Callable[..., Observed], policy: Any
+) -> None:
+    right = watch(loop(), TWO, "done", tools=[echo]).run
+    other = watch(loop(policy), TWO, "done", tools=[echo]).run
+    for pair in ((right, other), (other, right)):
+        found = compare(*pair)
+        assert found is not None
+        assert (found.cause, found.model_call) == ("control", 1)
+
+
 # ------------------------------------------------------------------- tools not watched
 
 

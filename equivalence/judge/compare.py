@@ -518,8 +518,14 @@ def _tool_differences(
         sorted(step.order for step in steps if step.order is not None)
         for steps in ([step for _, step in lefts], rights)
     ]
-    for (index, a), b in zip(lefts, rights, strict=False):
-        yield from _step_differences(a, b, path := f"steps[{index}]")
+    for place, (left_one, b) in enumerate(zip_longest(lefts, rights)):
+        index, a = left_one or (len(left.steps) + place, None)
+        path = f"steps[{index}]"
+        if a is None or b is None:  # an execution more, which no reply had asked for
+            x, y = (f"{one.tool} executed" if one else "nothing" for one in (a, b))
+            yield "control", (path, x, y)
+            return
+        yield from _step_differences(a, b, path)
         if a.order is None or b.order is None or a.concurrent or b.concurrent:
             continue
         x, y = executed[0].index(a.order), executed[1].index(b.order)
