@@ -558,3 +558,30 @@ def test_exit_codes(verdicts, statuses, failed, code):
     found = [Verdict("a", "b", "q", name) for name in verdicts]
     runs = [Run("a", "q", status=status) for status in statuses]
     assert exit_code(found, runs, failed=failed) == code
+
+
+# ----------------------------------------------------- what was said earlier, to the end
+
+
+@pytest.mark.parametrize("share", [True, False], ids=["records", "live"])
+@pytest.mark.parametrize(("old", "new"), [("晴", "雨"), ("a", "A"), (1, True), (0, False)])
+def test_an_old_message_that_was_edited_is_found_with_its_place(share, old, new):
+    """In a later request, without a change of length; records share what is unchanged."""
+
+    def run(edited):
+        contents = [old, "b", "c"]
+        exchanges = []
+        messages = []
+        for number, content in enumerate(contents):
+            messages = [*messages, {"role": "user", "content": content}]
+            sent = messages if share else copy.deepcopy(messages)
+            if edited and number == 2:
+                sent = [{"role": "user", "content": new}, *sent[1:]]
+            exchanges.append(conversation(began=20.0 * number))
+            exchanges[-1].request["messages"] = sent
+        return at_once(*exchanges)
+
+    assert compare(run(False), run(False)) is None
+    assert compare(run(True), run(True)) is None
+    for found in (compare(run(False), run(True)), compare(run(True), run(False))):
+        assert (found.model_call, found.path) == (3, "$.messages[0].content")

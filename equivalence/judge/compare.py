@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import zip_longest
+from marshal import dumps
+from operator import is_not
 from typing import Any
 
 from equivalence.errors import UsageError
@@ -262,23 +264,36 @@ def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
         found = next(_step_divergences(left, right, rules), None)
         return found and replace(found, requests=_where_requests_differ(left, right))
     lefts, rights = left.model_calls, right.model_calls
+    steps = _by_turn(left), _by_turn(right)
+    before: Requests | None = None
     for index, other in _paired(lefts, rights):
-        number = (other if index is None else index) + 1
         if index is None or other is None:
+            number = max(index or 0, other or 0) + 1
             went_on = f"model call {number}"
-            ends = [
-                run.status if here is None else went_on
-                for run, here in ((left, index), (right, other))
-            ]
-            return Divergence("control", number, "status", *ends)
+            x = left.status if index is None else went_on
+            y = right.status if other is None else went_on
+            return Divergence("control", number, "status", x, y)
+        number = index + 1
         a, b = lefts[index], rights[other]
         side = None if index == other else other + 1
-        for place in rules.differences(request(a), request(b)):
-            cause = _who_wrote(place[0], a, left, right)
-            return Divergence(cause, number, *place, call_side=side)
-        for place in rules.differences(reply(a), reply(b)):
-            return Divergence("reply", number, *place, call_side=side)
-        for cause, place in _tool_differences(left, right, number, other + 1):
+        asked = a.request, b.request
+        if _same_requests(asked, before):
+            before = asked
+        else:
+            before = None
+            for place in rules.differences(request(a), request(b)):
+                cause = _who_wrote(place[0], a, left, right)
+                return Divergence(cause, number, *place, call_side=side)
+        if a.status != b.status or not _to_the_letter(a.reply, b.reply):
+            for place in rules.differences(reply(a), reply(b)):
+                return Divergence("reply", number, *place, call_side=side)
+        lefts_here, rights_here = (
+            steps[0].get(index + 1, []),
+            steps[1].get(other + 1, []),
+        )
+        if lefts_here == rights_here:
+            continue
+        for cause, place in _tool_differences(lefts_here, rights_here):
             if rules.ignores(place[0]):
                 continue
             return Divergence(cause, number, *place, call_side=side)
@@ -288,6 +303,47 @@ def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
         if values[0] != values[1]:
             return Divergence("control", number, name, *values)
     return None
+
+
+Requests = tuple[dict[str, Any], dict[str, Any]]
+
+
+def _same_requests(asked: Requests, before: Requests | None) -> bool:
+    """Whether two requests are the same to the letter. `before`: the two before them,
+    which were; then what each adds to its own is enough, once it is proved that it has
+    changed nothing of it."""
+    if before is not None:
+        heads = [_continued_by(*pair) for pair in zip(before, asked, strict=True)]
+        if heads[0] is not None and heads[0] == heads[1]:
+            added = [request["messages"][heads[0] :] for request in asked]
+            return _to_the_letter(*added)
+    return _to_the_letter(*asked)
+
+
+def _continued_by(before: dict[str, Any], request: dict[str, Any]) -> int | None:
+    """How many messages the request before has, if this one only adds to them; None
+    where it does not, or where that would take longer to tell than to compare."""
+    earlier, now = before.get("messages"), request.get("messages")
+    if not isinstance(earlier, list) or not isinstance(now, list):
+        return None
+    if before.keys() != request.keys() or len(now) < len(earlier):
+        return None
+    for key, value in before.items():
+        if key != "messages" and value is not request[key]:
+            if not _to_the_letter(value, request[key]):
+                return None
+    if any(map(is_not, earlier, now)):  # records share what they do not change
+        return None
+    return len(earlier)
+
+
+def _to_the_letter(left: Any, right: Any) -> bool:
+    """Whether two JSON values are the same, at the speed of C: most are, and need no
+    walk. Their bytes are compared, because for == true is 1."""
+    try:
+        return dumps(left, 2) == dumps(right, 2)
+    except ValueError:  # something that is no JSON
+        return False
 
 
 def _paired(
@@ -431,14 +487,13 @@ def _step_divergences(left: Run, right: Run, rules: Rules) -> Iterator[Divergenc
     for index, (a, b) in enumerate(zip_longest(left.steps, right.steps)):
         path, number = f"steps[{index}]", (a or b).turn
         if a is None or b is None:
-            ends = [
-                f"{path}: {step.tool}" if step else run.status
-                for step, run in ((a, left), (b, right))
-            ]
-            yield Divergence("control", number, "status", *ends)
+            x = f"{path}: {a.tool}" if a else left.status
+            y = f"{path}: {b.tool}" if b else right.status
+            yield Divergence("control", number, "status", x, y)
             return
-        x, y = ({"tool": s.tool, "arguments": s.arguments} for s in (a, b))
-        for place in rules.differences(x, y, path):
+        asked = {"tool": a.tool, "arguments": a.arguments}
+        too = {"tool": b.tool, "arguments": b.arguments}
+        for place in rules.differences(asked, too, path):
             yield Divergence("unknown", number, *place)
         for cause, place in _step_differences(a, b, path):
             if not rules.ignores(place[0]):
@@ -508,34 +563,42 @@ def _server_failed(left: Run, right: Run, place: Divergence) -> bool:
     return place.cause == "reply" and "model_error" in (left.status, right.status)
 
 
-def _tool_differences(
-    left: Run, right: Run, turn: int, right_turn: int
-) -> Iterator[tuple[str, tuple[str, Any, Any]]]:
+Place = tuple[Any, ...]
+"""The path of a difference and both values."""
+
+Steps = Sequence[tuple[int, Step]]
+"""Steps of one model call, each with its place in the run."""
+
+
+def _by_turn(run: Run) -> dict[int, list[tuple[int, Step]]]:
+    found: dict[int, list[tuple[int, Step]]] = {}
+    for place, step in enumerate(run.steps):
+        found.setdefault(step.turn, []).append((place, step))
+    return found
+
+
+def _tool_differences(lefts: Steps, rights: Steps) -> Iterator[tuple[str, Place]]:
     """The steps of one model call side by side."""
-    lefts = [(at, step) for at, step in enumerate(left.steps) if step.turn == turn]
-    rights = [step for step in right.steps if step.turn == right_turn]
     executed = [
-        sorted(step.order for step in steps if step.order is not None)
-        for steps in ([step for _, step in lefts], rights)
+        sorted(step.order for _, step in steps if step.order is not None)
+        for steps in (lefts, rights)
     ]
-    for place, (left_one, b) in enumerate(zip_longest(lefts, rights)):
-        index, a = left_one or (len(left.steps) + place, None)
-        path = f"steps[{index}]"
+    nothing = None, None
+    for (index, a), (at, b) in zip_longest(lefts, rights, fillvalue=nothing):
+        path = f"steps[{at if index is None else index}]"
         if a is None or b is None:  # an execution more, which no reply had asked for
-            x, y = (f"{one.tool} executed" if one else "nothing" for one in (a, b))
-            yield "control", (path, x, y)
+            did = [f"{one.tool} executed" if one else "nothing" for one in (a, b)]
+            yield "control", (path, *did)
             return
         yield from _step_differences(a, b, path)
         if a.order is None or b.order is None or a.concurrent or b.concurrent:
             continue
-        x, y = executed[0].index(a.order), executed[1].index(b.order)
-        if x != y:
-            yield "control", (f"{path}.order", x, y)
+        places = executed[0].index(a.order), executed[1].index(b.order)
+        if places[0] != places[1]:
+            yield "control", (f"{path}.order", *places)
 
 
-def _step_differences(
-    a: Step, b: Step, path: str
-) -> Iterator[tuple[str, tuple[str, Any, Any]]]:
+def _step_differences(a: Step, b: Step, path: str) -> Iterator[tuple[str, Place]]:
     """The same call on both sides: whether it was executed is control, what an executed
     call gave back is the tool. What the model read of it is compared in the requests.
     """
@@ -544,11 +607,10 @@ def _step_differences(
             yield "tool", (f"{path}.result", a.result, b.result)
     elif (a.order is None) != (b.order is None):
         no, yes = "not executed", "executed"
-        x, y = (no if step.order is None else yes for step in (a, b))
-        yield "control", (path, x, y)
+        did = [no if step.order is None else yes for step in (a, b)]
+        yield "control", (path, *did)
     elif a.order is not None:
-        x, y = (
-            step.result if step.returned is None else step.returned for step in (a, b)
-        )
+        x = a.result if a.returned is None else a.returned
+        y = b.result if b.returned is None else b.returned
         if (x, a.ok) != (y, b.ok):
             yield "tool", (f"{path}.result", x, y)

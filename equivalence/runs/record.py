@@ -105,12 +105,14 @@ class Run:
     @property
     def model_calls(self) -> list[Exchange]:
         """The exchanges less those that the client repeated."""
-        retries = [each for each in self.exchanges if each.attempt]
-        *_, last = self.exchanges or [None]
+        exchanges = self.exchanges
+        if not any(each.attempt or each.status is None for each in exchanges):
+            return exchanges
+        retries = [each for each in exchanges if each.attempt]
         return [
             exchange
-            for exchange in self.exchanges
-            if (exchange.status is not None or exchange is last)
+            for exchange in exchanges
+            if (exchange.status is not None or exchange is exchanges[-1])
             and not any(
                 retry.attempt == exchange.attempt + 1
                 and retry.began > exchange.began
