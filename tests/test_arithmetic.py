@@ -290,7 +290,7 @@ def test_refusing_takes_no_time() -> None:
 def test_the_tree_is_refused_without_help_from_the_text(
     expression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arithmetic._ARITHMETIC", re.compile(".*"))
+    monkeypatch.setattr("toolkit.arithmetic._ARITHMETIC", re.compile(".*"))
     refusal(expression)
 
 

@@ -17,25 +17,16 @@ from typing import Any
 
 import openai
 import pytest
+from wire import LADDER, implementations
 
-from config import (
-    Settings,
-    endpoint_url,
-    load_settings,
-    make_gateway,
-    wire_url,
-)
+from config import Settings, load_settings, make_gateway, wire_url
 from equivalence.errors import UsageError
-from equivalence.gateway import Gateway, HttpUpstream, OfflineModel, Script
-from equivalence.runs.implementation import LADDER, load
+from equivalence.gateway import Gateway, HttpUpstream, Script
+from equivalence.settings import endpoint_url
+from offline_model import OfflineModel
 
 ROOT = Path(__file__).parent.parent
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_PROXY", "NO_PROXY")
-
-implementations = pytest.mark.parametrize(
-    "implementation", LADDER, ids=[entry.name for entry in LADDER]
-)
-
 
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -202,12 +193,14 @@ def test_no_record_holds_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_people_paste_reaches_the_endpoint(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, form: str
+    monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setenv("LLM_BASE_URL", form.format(port=gateway.port))
-    with make_gateway(load_settings(model="m")) as front:
-        status, reply = post(front.url(), {"messages": []})
+    with http_server() as (url, asked):
+        monkeypatch.setenv("LLM_BASE_URL", form.format(port=url.rpartition(":")[2]))
+        with make_gateway(load_settings(model="m")) as front:
+            status, reply = post(front.url, {"messages": []})
     assert status == 200, reply
+    assert asked == ["/v1/chat/completions"]
 
 
 def test_a_path_of_its_own_is_kept() -> None:
@@ -248,11 +241,11 @@ def test_a_local_server_needs_no_key(
         monkeypatch.setenv("LLM_API_KEY", key)
     upstream = KeySeen()
     with Gateway(upstream) as server:
-        settings = load_settings(base_url=server.url(), model="m", retries=0)
+        settings = load_settings(base_url=server.url, model="m", retries=0)
         with make_gateway(settings) as front:
-            settings = settings.model_copy(update={"gateway_url": front.url()})
+            settings = settings.model_copy(update={"gateway_url": front.url})
             for implementation in LADDER:
-                load(implementation.target)("Hello", settings=settings)
+                implementation.load()("Hello", settings=settings)
     assert upstream.seen == [sent] * len(LADDER)
 
 
@@ -278,13 +271,15 @@ def test_equal_settings_share_a_gateway() -> None:
 # --------------------------------------------------------------------- the proxy
 
 ASK_ALL = """
-import json, sys
-from equivalence.runs.implementation import LADDER, load
+import json
+from pathlib import Path
+from equivalence.table import read_table
 
 def text(message):
     return message["content"] if isinstance(message, dict) else message.content
 
-answers = [text(load(i.target)("17 * 23")[-1]) for i in LADDER]
+ladder = read_table(Path(ROOT)).implementations.values()
+answers = [text(i.load()("17 * 23")[-1]) for i in ladder]
 print(json.dumps(answers))
 """
 
@@ -317,7 +312,8 @@ def test_a_system_proxy_does_not_catch_requests_to_loopback(
         for spelled in (name, name.lower())
         if spelled != "openai_proxy"
     }
-    done = python("-c", ASK_ALL, cwd=empty_folder, **proxies)
+    code = f"ROOT = {str(ROOT)!r}{ASK_ALL}"
+    done = python("-c", code, cwd=empty_folder, **proxies)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     answers = json.loads(done.stdout)
@@ -326,11 +322,11 @@ def test_a_system_proxy_does_not_catch_requests_to_loopback(
 
 
 @contextmanager
-def http_proxy() -> Iterator[tuple[str, list[str]]]:
-    """A proxy that answers for every host; it keeps what was asked of it."""
+def http_server() -> Iterator[tuple[str, list[str]]]:
+    """An endpoint, or a proxy for all of them; it keeps what was asked of it."""
     asked: list[str] = []
 
-    class Proxy(http.server.BaseHTTPRequestHandler):
+    class Endpoint(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append(self.path)
             self.rfile.read(int(self.headers["content-length"]))
@@ -345,7 +341,7 @@ def http_proxy() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *words: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0})
     thread.start()
     try:
@@ -359,7 +355,7 @@ def http_proxy() -> Iterator[tuple[str, list[str]]]:
 def test_a_system_proxy_is_used_for_a_remote_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with http_proxy() as (url, asked):
+    with http_server() as (url, asked):
         monkeypatch.setenv("HTTP_PROXY", url)
         monkeypatch.setenv("http_proxy", url)
         settings = load_settings(
@@ -367,7 +363,7 @@ def test_a_system_proxy_is_used_for_a_remote_server(
         )
         wire_url(settings.model_copy(update={"gateway_url": "http://127.0.0.1:1/v1"}))
         with make_gateway(settings) as front:
-            status, reply = post(front.url(), {"messages": []})
+            status, reply = post(front.url, {"messages": []})
     assert status == 200, reply
     assert reply["choices"][0]["message"]["content"] == "from far away"
     assert asked == ["http://models.invalid/v1/chat/completions"]
@@ -377,9 +373,9 @@ def test_a_system_proxy_is_used_for_a_remote_server(
 
 
 def first_request(implementation: Any, gateway: Gateway, settings: Settings) -> Any:
-    log = gateway.open_run(implementation.name)
-    settings = settings.model_copy(update={"gateway_url": gateway.url(log.name)})
-    load(implementation.target)("Hello", settings=settings)
+    with gateway.open_run() as log:
+        settings = settings.model_copy(update={"gateway_url": log.url})
+        implementation.load()("Hello", settings=settings)
     return log.exchanges[0].request
 
 
@@ -433,11 +429,9 @@ def test_an_extra_field_satisfies_a_server_that_wants_it(
 ) -> None:
     final = {"content": "Final Answer: done"}  # in words that text ReAct reads too
     script = Script([{"message": final}], require={"enable_thinking": 0})
-    log = gateway.open_run("r", script)
-    without = offline_settings.model_copy(
-        update={"gateway_url": gateway.url("r"), "retries": 2}
-    )
-    agent = load(implementation.target)
+    log = gateway.open_run(script)
+    without = offline_settings.model_copy(update={"gateway_url": log.url, "retries": 2})
+    agent = implementation.load()
     with pytest.raises(openai.BadRequestError, match="enable_thinking=0"):
         agent("hi", settings=without)
     assert len(log.exchanges) == 1  # a refusal is not worth a second try
@@ -504,10 +498,10 @@ def test_the_clock_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().clock == datetime.fromisoformat("2024-02-29T12:00:00+08:00")
 
 
-def test_the_timeout_and_the_key_are_the_upstreams() -> None:
+def test_the_timeout_and_the_key_are_the_gateways() -> None:
     settings = load_settings(
         base_url="http://127.0.0.1:1/v1", model="m", api_key="k", timeout=3
     )
-    upstream = make_gateway(settings).upstream
-    assert isinstance(upstream, HttpUpstream)
-    assert (upstream.timeout, upstream.key) == (3, "k")
+    gateway = make_gateway(settings)
+    assert isinstance(gateway.upstream, HttpUpstream)
+    assert (gateway.timeout, gateway.upstream.key) == (3, "k")

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 from command_lines import environment, in_order, python
-from wire import Waits
+from wire import LADDER, Waits, implementations
 
 from config import Settings
 from equivalence.gateway import Gateway, Script
-from equivalence.runs import record
+from equivalence.runs.files import read_runs
 from equivalence.runs.hints import hint
-from equivalence.runs.implementation import LADDER, load
 from equivalence.runs.observe import observe
 from tools import TOOLS
 
@@ -25,11 +24,6 @@ pytestmark = pytest.mark.usefixtures("folder")
 PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
 STAGES = list(dict.fromkeys(i.target.partition(".")[0] for i in LADDER))
 LIGHT = "stage4_mini_framework"  # starts in half the time: no LangChain
-
-
-implementations = pytest.mark.parametrize(
-    "implementation", LADDER, ids=[entry.name for entry in LADDER]
-)
 
 
 # ------------------------------------------------------------------ python -m stageN
@@ -94,10 +88,10 @@ def test_ctrl_c_ends_it_without_a_traceback(
     gateway: Gateway, question: list[str]
 ) -> None:
     waits = Waits()
-    gateway.open_run("waits", waits)
+    url = gateway.open_run(waits).url
     process = subprocess.Popen(
         [sys.executable, "-m", LIGHT, *question],
-        env=environment(LLM_BASE_URL=gateway.url("waits"), LLM_MODEL="m"),
+        env=environment(LLM_BASE_URL=url, LLM_MODEL="m"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -137,8 +131,8 @@ def test_no_console_is_too_poor_for_an_answer(
     gateway: Gateway, folder: Path, encoding: str
 ) -> None:
     """R115, with the output redirected to a file, where it shows most."""
-    gateway.open_run("emoji", Script([{"message": ASKS}, {"message": SHOWN}] * 2))
-    place = ["--base-url", gateway.url("emoji"), "--model", "✅"]
+    script = Script([{"message": ASKS}, {"message": SHOWN}] * 2)
+    place = ["--base-url", gateway.open_run(script).url, "--model", "✅"]
     question = "天气 ☀️ ✅?"
     lines: dict[str, list[str]] = {
         "one question": ["-m", LIGHT, *place, question],
@@ -172,7 +166,7 @@ def test_no_console_is_too_poor_for_an_answer(
         assert "UnicodeEncodeError" not in text, (name, text)
         assert done.returncode == (2 if name == "wrong usage" else 0), (name, text)
         assert text.strip()
-    (run,) = record.read(folder / "runs.jsonl")
+    (run,) = read_runs(folder / "runs.jsonl")
     assert run.answer == SHOWN["content"]
 
 
@@ -213,8 +207,8 @@ def test_a_refusal_is_one_line_and_a_hint_after_one_request(
 ) -> None:
     """R109, R112, at the command line."""
     item = {"status": status, "body": {"error": {"message": said}}}
-    log = gateway.open_run("refuses", Script([item]))
-    place = ("--base-url", gateway.url("refuses"), "--model", "qwen9")
+    log = gateway.open_run(Script([item]))
+    place = ("--base-url", log.url, "--model", "qwen9")
     done = python("-m", LIGHT, *place, "hi", LLM_RETRIES="2")
     assert done.returncode == 1
     assert done.stderr == ""
@@ -238,8 +232,7 @@ def test_a_refusal_is_the_same_in_all(
 ) -> None:
     item = {"status": status, "body": {"error": {"message": said}}}
     seen = observe(
-        implementation.name,
-        load(implementation.target),
+        implementation,
         "hi",
         offline_settings.model_copy(update={"retries": 2}),
         gateway,
@@ -249,7 +242,7 @@ def test_a_refusal_is_the_same_in_all(
     assert seen.run.status == "model_error"
     words = " ".join(said.split())
     assert seen.run.error == f"the endpoint answered {status}: {words}"
-    assert len(seen.exchanges) == 1
+    assert len(seen.run.exchanges) == 1
     assert (hint(seen.run.error) or "").startswith(advice)
 
 
@@ -307,8 +300,8 @@ def test_a_stage_refuses_wrong_usage(
 
 
 def test_a_run_without_an_answer_is_told_and_exits_with_1(gateway: Gateway) -> None:
-    gateway.open_run("silent", Script([{"message": {"content": ""}}]))
-    place = ("--base-url", gateway.url("silent"), "--model", "m")
+    silent = gateway.open_run(Script([{"message": {"content": ""}}]))
+    place = ("--base-url", silent.url, "--model", "m")
     done = python("-m", LIGHT, *place, "hi")
     assert done.returncode == 1
     assert in_order(done.stdout, "[empty]", "ask again"), done.stdout

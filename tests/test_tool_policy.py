@@ -12,18 +12,13 @@ from typing import Any, Literal
 
 import pytest
 from tool_runs import NOON, SETTINGS, run
+from wire import implementations
 
 from config import Settings
 from equivalence.clock import clock
 from equivalence.gateway import Gateway
-from equivalence.runs.implementation import LADDER, load
 from toolkit.policy import ToolError, by_name, map_calls, run_tool
 from tools import TOOLS, calculate, get_current_time, get_weather, unit_convert
-
-implementations = pytest.mark.parametrize(
-    "implementation", LADDER, ids=[entry.name for entry in LADDER]
-)
-
 
 # ---------------------------------------------------------------------- the policy
 
@@ -319,16 +314,14 @@ def test_an_async_tool_is_refused_however_it_is_wrapped() -> None:
 def test_two_tools_of_one_name_end_before_any_request(
     implementation: Any, gateway: Gateway, offline_settings: Settings
 ) -> None:
-    log = gateway.open_run(f"twins-{implementation.name}")
-    settings = offline_settings.model_copy(
-        update={"gateway_url": gateway.url(log.name)}
-    )
-    agent = load(implementation.target)
-    with pytest.raises(ValueError, match="calculate"):
-        agent("1+1", settings=settings, tools=[calculate, get_weather, calculate])
-    assert log.exchanges == []
-    agent("1+1", settings=settings, tools=[calculate, get_weather])
-    assert log.exchanges
+    agent = implementation.load()
+    with gateway.open_run() as log:
+        settings = offline_settings.model_copy(update={"gateway_url": log.url})
+        with pytest.raises(ValueError, match="calculate"):
+            agent("1+1", settings=settings, tools=[calculate, get_weather, calculate])
+        assert log.exchanges == []
+        agent("1+1", settings=settings, tools=[calculate, get_weather])
+        assert log.exchanges
 
 
 @implementations
@@ -343,9 +336,9 @@ def test_what_ends_the_program_passes_through_the_agent(
         """Evaluate ONE arithmetic expression exactly."""
         raise stop
 
-    settings = offline_settings.model_copy(update={"gateway_url": gateway.url()})
+    settings = offline_settings.model_copy(update={"gateway_url": gateway.url})
     with pytest.raises(stop):
-        load(implementation.target)("1 + 1", settings=settings, tools=[calculate])
+        implementation.load()("1 + 1", settings=settings, tools=[calculate])
 
 
 def test_results_come_in_call_order_whichever_ends_first() -> None:
@@ -442,27 +435,15 @@ def test_calls_of_one_turn_run_as_the_setting_says(
         ran.append(city)
         return get_weather(city)
 
-    log = gateway.open_run(f"three-{implementation.name}")
-    settings = offline_settings.model_copy(
-        update={
-            "gateway_url": gateway.url(log.name),
-            "tool_concurrency": concurrency,
-        }
-    )
-    if concurrency > 1 and _calls_a_turn(implementation, settings, log) < 3:
+    if concurrency > 1 and implementation.protocol == "text":
         pytest.skip("its model asks for one call a turn")
-    log = gateway.open_run(log.name)
-    load(implementation.target)(THREE, settings=settings, tools=[watched])
+    with gateway.open_run() as log:
+        more = {"gateway_url": log.url, "tool_concurrency": concurrency}
+        settings = offline_settings.model_copy(update=more)
+        implementation.load()(THREE, settings=settings, tools=[watched])
     if concurrency == 1:
         assert ran == ["北京", "上海", "广州"]
     assert sorted(ran) == sorted(["北京", "上海", "广州"])
     sent = json.dumps(log.exchanges[-1].request, ensure_ascii=False)
     results = [sent.rindex(get_weather(city)) for city in ("北京", "上海", "广州")]
     assert results == sorted(results)  # in call order, each once
-
-
-def _calls_a_turn(implementation: Any, settings: Settings, log: Any) -> int:
-    plain = settings.model_copy(update={"tool_concurrency": 1})
-    load(implementation.target)(THREE, settings=plain, tools=[get_weather])
-    message = log.exchanges[0].reply["choices"][0]["message"]
-    return len(message.get("tool_calls") or ())
