@@ -28,6 +28,7 @@ from offline_model import OfflineModel
 ROOT = Path(__file__).parent.parent
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_PROXY", "NO_PROXY")
 
+
 @pytest.fixture(autouse=True)
 def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No .env but the test's own, no proxies, no LLM_ variables."""

@@ -349,7 +349,9 @@ def test_no_arguments_are_empty_ones_even_raw(arguments) -> None:
     reply = asks(call("get_current_time", arguments, "a"))
     scenario = Scenario("raw", "", "", [reply, "done"], raw=True)
     with Player() as player:
-        played = [player.play(scenario, TABLE.find(name)) for name in ("stage3", "stage4")]
+        played = [
+            player.play(scenario, TABLE.find(name)) for name in ("stage3", "stage4")
+        ]
     bodies = [[canonical(body) for body in each.bodies] for each in played]
     assert bodies[0] == bodies[1]
     assert played[1].runs[0].steps[0].ok
