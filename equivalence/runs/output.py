@@ -55,13 +55,13 @@ def console(file: IO[str] | None = None) -> Console:
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            raise  # noqa: PLE0704  rich calls it while it handles the error
+            raise  # rich calls it while it handles the error
 
     return Output(file=file, highlight=False)
 
 
 def _fill_closed_descriptors() -> None:
-    """Else a socket would get the number of a standard stream, at which libuv aborts."""
+    """Else a socket gets the number of a standard stream, at which libuv aborts."""
     for number in range(3):
         try:
             os.fstat(number)
