@@ -21,7 +21,7 @@ def build_graph(model, tools, settings):
     @wrap_tool_call
     def run(request, execute):
         call = request.tool_call
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
+        content, ok = run_tool(call["name"], call["args"], tools, settings, call["id"])
         identity = {"name": call["name"], "tool_call_id": call["id"]}
         return ToolMessage(content, status="success" if ok else "error", **identity)
 

@@ -31,7 +31,7 @@ def run_tools(state, tools, settings) -> dict:
     """Add the result of each tool call of the reply, in call order."""
 
     def run(call):
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
+        content, ok = run_tool(call["name"], call["args"], tools, settings, call["id"])
         identity = {"name": call["name"], "tool_call_id": call["id"]}
         return ToolMessage(content, status="success" if ok else "error", **identity)
 

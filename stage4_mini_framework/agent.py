@@ -31,7 +31,7 @@ def run_tools(reply, tools, settings) -> list[dict]:
 
     def run(call):
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        content, _ = run_tool(name, json.loads(arguments), tools, settings)
+        content, _ = run_tool(name, json.loads(arguments), tools, settings, call["id"])
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     return map_calls(run, reply["tool_calls"], settings.tool_concurrency)

@@ -36,7 +36,7 @@ def run_tools(reply, tools, settings) -> list[dict]:
         return [{"role": "user", "content": reminder, "unreadable": True}]
     call = reply["tool_calls"][0]
     name, arguments = call["function"]["name"], call["function"]["arguments"]
-    content, _ = run_tool(name, json.loads(arguments), tools, settings)
+    content, _ = run_tool(name, json.loads(arguments), tools, settings, call["id"])
     return [{"role": "tool", "tool_call_id": call["id"], "content": content}]
 
 

@@ -22,6 +22,7 @@ from wire import LADDER, implementations
 from config import Settings, load_settings, make_gateway, wire_url
 from equivalence.errors import UsageError
 from equivalence.gateway import Gateway, HttpUpstream, Script
+from equivalence.runs.implementation import load
 from equivalence.settings import endpoint_url
 from offline_model import OfflineModel
 
@@ -246,7 +247,7 @@ def test_a_local_server_needs_no_key(
         with make_gateway(settings) as front:
             settings = settings.model_copy(update={"gateway_url": front.url})
             for implementation in LADDER:
-                implementation.load()("Hello", settings=settings)
+                load(implementation.target)("Hello", settings=settings)
     assert upstream.seen == [sent] * len(LADDER)
 
 
@@ -274,13 +275,14 @@ def test_equal_settings_share_a_gateway() -> None:
 ASK_ALL = """
 import json
 from pathlib import Path
+from equivalence.runs.implementation import load
 from equivalence.table import read_table
 
 def text(message):
     return message["content"] if isinstance(message, dict) else message.content
 
 ladder = read_table(Path(ROOT)).implementations.values()
-answers = [text(i.load()("17 * 23")[-1]) for i in ladder]
+answers = [text(load(i.target)("17 * 23")[-1]) for i in ladder]
 print(json.dumps(answers))
 """
 
@@ -376,7 +378,7 @@ def test_a_system_proxy_is_used_for_a_remote_server(
 def first_request(implementation: Any, gateway: Gateway, settings: Settings) -> Any:
     with gateway.open_run() as log:
         settings = settings.model_copy(update={"gateway_url": log.url})
-        implementation.load()("Hello", settings=settings)
+        load(implementation.target)("Hello", settings=settings)
     return log.exchanges[0].request
 
 
@@ -432,7 +434,7 @@ def test_an_extra_field_satisfies_a_server_that_wants_it(
     script = Script([{"message": final}], require={"enable_thinking": 0})
     log = gateway.open_run(script)
     without = offline_settings.model_copy(update={"gateway_url": log.url, "retries": 2})
-    agent = implementation.load()
+    agent = load(implementation.target)
     with pytest.raises(openai.BadRequestError, match="enable_thinking=0"):
         agent("hi", settings=without)
     assert len(log.exchanges) == 1  # a refusal is not worth a second try

@@ -21,7 +21,7 @@ from equivalence.gateway import Script
 from equivalence.matrix.player import Player
 from equivalence.matrix.scenarios import Scenario, read_scenarios
 from equivalence.matrix.tools import SCENARIO_TOOLS, give
-from equivalence.runs.implementation import Implementation
+from equivalence.runs.implementation import Implementation, load
 from equivalence.runs.observe import observe
 from equivalence.runs.plan import read_questions
 from equivalence.table import read_table
@@ -31,7 +31,7 @@ from stage4_mini_framework.registry import Registry
 from tools import TOOLS
 
 TABLE = read_table(ROOT)
-STAGE3 = TABLE.find("stage3").load()
+STAGE3 = load("stage3_pure_loop.agent:run_agent")
 
 
 def canonical(body: bytes) -> str:

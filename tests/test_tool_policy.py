@@ -17,6 +17,7 @@ from wire import implementations
 from config import Settings
 from equivalence.clock import clock
 from equivalence.gateway import Gateway
+from equivalence.runs.implementation import load
 from toolkit.policy import ToolError, by_name, map_calls, run_tool
 from tools import TOOLS, calculate, get_current_time, get_weather, unit_convert
 
@@ -314,7 +315,7 @@ def test_an_async_tool_is_refused_however_it_is_wrapped() -> None:
 def test_two_tools_of_one_name_end_before_any_request(
     implementation: Any, gateway: Gateway, offline_settings: Settings
 ) -> None:
-    agent = implementation.load()
+    agent = load(implementation.target)
     with gateway.open_run() as log:
         settings = offline_settings.model_copy(update={"gateway_url": log.url})
         with pytest.raises(ValueError, match="calculate"):
@@ -338,7 +339,7 @@ def test_what_ends_the_program_passes_through_the_agent(
 
     settings = offline_settings.model_copy(update={"gateway_url": gateway.url})
     with pytest.raises(stop):
-        implementation.load()("1 + 1", settings=settings, tools=[calculate])
+        load(implementation.target)("1 + 1", settings=settings, tools=[calculate])
 
 
 def test_results_come_in_call_order_whichever_ends_first() -> None:
@@ -440,7 +441,7 @@ def test_calls_of_one_turn_run_as_the_setting_says(
     with gateway.open_run() as log:
         more = {"gateway_url": log.url, "tool_concurrency": concurrency}
         settings = offline_settings.model_copy(update=more)
-        implementation.load()(THREE, settings=settings, tools=[watched])
+        load(implementation.target)(THREE, settings=settings, tools=[watched])
     if concurrency == 1:
         assert ran == ["北京", "上海", "广州"]
     assert sorted(ran) == sorted(["北京", "上海", "广州"])
