@@ -15,6 +15,7 @@ from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 from stage4_replies import asks, call, says
+from tool_runs import run as run_by_policy
 from wire import ROOT
 
 from equivalence.gateway import Script
@@ -141,6 +142,31 @@ def long_docstring(text: str) -> str:
     """
 
 
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    name: str = Field(examples=["Rex"])
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+def traits(
+    pet: Pet,
+    frm: Annotated[str, Field(alias="from")],
+    via: Annotated[str, Field(validation_alias="by", examples=["北京"])],
+    pets: list[Pet] = [],  # noqa: B006
+    old: Annotated[int, Field(deprecated=True, json_schema_extra={"x": 1})] = 1,
+    city: str = Field("北京", description="where", alias="place"),
+) -> str:
+    """Take what schemas can say beyond types."""
+    return f"{type(pet).__name__} {frm} {via} {len(pets)} {old} {city}"
+
+
 def keyword_only(*, text: str, number: int = 3) -> str:
     """Take keywords alone."""
 
@@ -161,6 +187,7 @@ SIGNATURES = [
     annotated,
     named_title,
     long_docstring,
+    traits,
     keyword_only,
     *SCENARIO_TOOLS.values(),
 ]
@@ -174,6 +201,21 @@ def test_the_schema_is_langchains(function: Any) -> None:
     ours = Registry([function]).schemas[0]
     theirs = convert_to_openai_tool(tool(function))
     assert json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True)
+
+
+def test_what_obeys_the_schema_is_accepted() -> None:
+    """B17: of a discriminated union, and of parameters with an alias."""
+    told = run_by_policy(
+        traits,
+        {"pet": {"kind": "dog", "name": "R"}, "frm": "a", "via": "b", "city": "c"},
+    )
+    assert told == ("Dog a b 0 1 c", True)
+    assert (
+        "'cat'"
+        in run_by_policy(
+            traits, {"pet": {"kind": "cow"}, "frm": "a", "via": "b"}
+        ).content
+    )
 
 
 def refused(*functions: Any) -> str:

@@ -11,13 +11,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel
+from stage4_replies import asks, call
 from tool_runs import NOON, SETTINGS, run
-from wire import implementations
+from wire import LADDER, implementations
 
 from config import Settings
 from equivalence.clock import clock
-from equivalence.gateway import Gateway
+from equivalence.errors import UsageError
+from equivalence.gateway import Gateway, Script
+from equivalence.runs.call import call_id
 from equivalence.runs.implementation import load
+from equivalence.runs.observe import observe
 from toolkit.policy import ToolError, by_name, map_calls, run_tool
 from tools import TOOLS, calculate, get_current_time, get_weather, unit_convert
 
@@ -274,6 +279,166 @@ def test_a_long_json_result_and_a_long_error_are_cut_too() -> None:
     assert len(told.content) < 160
     assert told.content.endswith(" characters]")
     assert told.ok is False
+
+
+# ------------------------------------------------------------- a call's identity
+
+
+class Line(BaseModel):
+    sku: str
+    qty: int
+
+
+def order(line: Line) -> str:
+    """Order ONE line."""
+    return "ordered"
+
+
+def ask(city: str) -> str:
+    """Ask for ONE city."""
+    return f"{city.strip()}: fine"
+
+
+def _calls(*arguments: Any, name: str = "order", ids: str = "abcdef") -> dict[str, Any]:
+    return asks(
+        *(
+            call(name, json.dumps(each), identifier)
+            for each, identifier in zip(arguments, ids, strict=False)
+        )
+    )
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize(
+    "implementation", [one for one in LADDER if one.protocol == "tool_calls"], ids=str
+)
+def test_a_refused_call_is_not_recorded_as_the_other_ones_execution(
+    implementation: Any,
+    concurrency: int,
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    """A2: validation turns the arguments into a model, equal to nothing on the wire."""
+    many, two = {"line": {"sku": "A", "qty": "many"}}, {"line": {"sku": "B", "qty": 2}}
+    script = Script(
+        [_calls(many, two), _calls(two, many), {"message": {"content": "ok"}}]
+    )
+    settings = offline_settings.model_copy(update={"tool_concurrency": concurrency})
+    run = observe(implementation, "go", settings, gateway, [order], upstream=script).run
+    assert run.status == "completed", run.error
+    seen = [(step.turn, step.arguments, step.ok, step.order) for step in run.steps]
+    assert seen == [(1, many, False, None), (1, two, True, 0)] + [
+        (2, two, True, 1),
+        (2, many, False, None),
+    ]
+    assert [step.result == "ordered" for step in run.steps] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+@implementations
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_who_watches_a_tool_is_told_the_call(
+    implementation: Any,
+    concurrency: int,
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    told = []
+
+    def ask(city: str) -> str:
+        """Ask for ONE city."""
+        told.append((city, call_id.get()))
+        return "fine"
+
+    message = _calls({"city": "a"}, {"city": "b"}, name="ask")["message"]
+    calls = [("a", "a"), ("b", "b")]
+    if implementation.protocol == "text":  # it makes its ids itself
+        message = {"content": 'Action: ask\nAction Input: {"city": "a"}'}
+        calls = [("a", "call_1")]
+    script = Script([{"message": message}, {"message": {"content": "Final Answer: x"}}])
+    settings = offline_settings.model_copy(update={"tool_concurrency": concurrency})
+    observe(implementation, "go", settings, gateway, [ask], upstream=script)
+    assert sorted(told) == calls
+    assert call_id.get() is None
+
+
+@pytest.mark.parametrize("implementation", LADDER[:4], ids=str)
+def test_calls_alike_are_told_apart_by_their_ids(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """Each ran at another time, and a server gave the ids of turn 1 again in turn 2."""
+    alike = _calls({"city": "a"}, {"city": "a"}, {"city": "a "}, name="ask")
+    script = Script([alike, alike, {"message": {"content": "ok"}}])
+    run = observe(
+        implementation, "go", offline_settings, gateway, [ask], upstream=script
+    ).run
+    assert [(step.turn, step.order) for step in run.steps] == [
+        *((1, 0), (1, 1), (1, 2)),
+        *((2, 3), (2, 4), (2, 5)),
+    ]
+
+
+# ----------------------------------------------------------- what a tool may look like
+
+
+async def later(city: str) -> str:
+    """Answer later."""
+    return city
+
+
+def around(city: str) -> Any:
+    """Answer with what another one will answer."""
+    return later(city)
+
+
+@pytest.mark.filterwarnings("error")
+@implementations
+def test_what_nobody_awaited_is_no_success(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B15: a plain function around an async one."""
+    written = 'Action: around\nAction Input: {"city": "a"}'
+    message = {
+        "content": written,
+        "tool_calls": _calls({"city": "a"}, name="around")["message"]["tool_calls"],
+    }
+    if implementation.protocol == "text":
+        del message["tool_calls"]
+    script = Script(
+        [{"message": message}, {"message": {"content": "Final Answer: ok"}}]
+    )
+    observed = observe(
+        implementation, "go", offline_settings, gateway, [around], upstream=script
+    )
+    (step,) = observed.run.steps
+    assert step.ok is False
+    told = "Error: around failed with TypeError: it returned a coroutine, "
+    sent = json.dumps(observed.run.exchanges[-1].request)
+    assert told in sent
+    assert "coroutine object" not in sent
+
+
+NAMES = ["args", "kwargs", "callbacks", "run_manager", "v__args", "model_config"]
+
+
+@implementations
+@pytest.mark.parametrize("name", [*NAMES, "model_dump", "_city", "*cities", "**cities"])
+def test_a_parameter_that_is_not_the_same_in_all_is_refused_in_all(
+    implementation: Any, name: str, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B16: in one line that names it, before any request."""
+    scope: dict[str, Any] = {}
+    exec(f"def look(city: str, {name}) -> str:\n    'Look ONE city up.'", scope)
+    with gateway.open_run() as wire:
+        settings = offline_settings.model_copy(update={"gateway_url": wire.url})
+        with pytest.raises(UsageError, match=f"'look'.*'{name.strip('*')}'") as caught:
+            load(implementation.target)("go", settings=settings, tools=[scope["look"]])
+        assert wire.exchanges == []
+    assert "\n" not in str(caught.value)
 
 
 # ------------------------------------------------------- names, order, concurrency

@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 
 from toolkit.policy import Tool, arguments_model
 
+
 def tool_schema(tool: Tool) -> dict[str, Any]:
     """Return {"name", "description", "parameters"} of a tool that by_name took. Raises
     ValueError if it has no docstring, or a type that JSON lacks."""
