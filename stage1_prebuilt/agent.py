@@ -9,13 +9,13 @@ import warnings
 from typing import NotRequired
 
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode, create_react_agent
 from langgraph.warnings import LangGraphDeprecatedSinceV10
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, run_tool
 from tools import TOOLS
 

@@ -7,10 +7,10 @@ policy is one. The graph it builds calls its node "model" and has no apology to 
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, run_tool
 from tools import TOOLS
 

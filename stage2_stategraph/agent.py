@@ -7,11 +7,11 @@ does and which edge is taken are functions of the state, each a place for your o
 from functools import partial
 
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, map_calls, run_tool
 from tools import TOOLS
 

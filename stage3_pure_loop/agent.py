@@ -5,9 +5,9 @@ reducer is `append`, the recursion limit is the `range` of the loop.
 """
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tools import tool
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, map_calls, run_tool
 from tools import TOOLS
 

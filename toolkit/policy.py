@@ -153,7 +153,7 @@ def _words(error: Exception) -> str:
 
 
 def _refused(text: str) -> ToolOutcome:
-    return ToolOutcome(_encodable(f"Error: {text}"), False)
+    return ToolOutcome(encodable(f"Error: {text}"), False)
 
 
 def _accept(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,17 +203,17 @@ def arguments_model(tool: Tool) -> type[BaseModel]:
 def _as_text(result: Any) -> str:
     """Text as it is; anything else as JSON that keeps 北京 readable."""
     if isinstance(result, str):
-        return _encodable(result)
+        return encodable(result)
     from pydantic_core import to_jsonable_python
 
     try:
         plain = to_jsonable_python(result, fallback=str, inf_nan_mode="constants")
     except ValueError:  # bytes that are no text, a list that holds itself
-        return _encodable(str(result))
-    return _encodable(json.dumps(plain, ensure_ascii=False))
+        return encodable(str(result))
+    return encodable(json.dumps(plain, ensure_ascii=False))
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Replace lone surrogates, which no request can carry."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, get_type_hints
 
 from toolkit.policy import Tool, arguments_model
 
 
 def tool_schema(tool: Tool) -> dict[str, Any]:
-    """Return {"name", "description", "parameters"} of a tool that by_name took. Raises
-    ValueError if it has no docstring, or a type that JSON lacks."""
+    """Return {"name", "description", "parameters"} of a tool that by_name took; its
+    parameters are shared by all who ask. Raises ValueError if it has no docstring, or a
+    type that JSON lacks."""
     name = tool.__name__
     if not (tool.__doc__ or "").strip():
         raise ValueError(f"tool {name!r} has no docstring: the model chooses by it")
@@ -24,12 +26,12 @@ def tool_schema(tool: Tool) -> dict[str, Any]:
         "name": name,
         # Not inspect.getdoc: LangChain leaves the indentation of later lines, too.
         "description": textwrap.dedent(tool.__doc__ or "").strip(),
-        "parameters": _parameters(tool, name),
+        "parameters": _parameters(inspect.unwrap(tool), name),
     }
 
 
-def _parameters(tool: Tool, name: str) -> dict[str, Any]:
-    function = inspect.unwrap(tool)
+@lru_cache(maxsize=256)
+def _parameters(function: Tool, name: str) -> dict[str, Any]:
     try:
         schema = arguments_model(function).model_json_schema()
         hints = get_type_hints(function, include_extras=True)
