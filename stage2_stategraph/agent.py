@@ -11,6 +11,7 @@ from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.history import answered
 from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, map_calls, run_tool
 from tools import TOOLS
@@ -58,7 +59,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
     graph = build_graph(model, tools, settings)
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     limit = {"recursion_limit": 2 * settings.max_steps}  # the model and its tools
     try:
         for state in graph.stream({"messages": messages}, limit, stream_mode="values"):

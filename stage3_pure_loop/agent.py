@@ -7,6 +7,7 @@ reducer is `append`, the recursion limit is the `range` of the loop.
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.history import answered
 from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, map_calls, run_tool
 from tools import TOOLS
@@ -40,7 +41,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     model = chat_model(settings)
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     for _ in range(settings.max_steps):
         reply = call_model(model, messages)
         messages.append(reply)

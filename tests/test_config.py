@@ -134,6 +134,24 @@ def test_a_file_that_is_not_utf8_is_named(empty_folder: Path) -> None:
         ("LLM_BASE_URL", "ftp://localhost/v1"),
         ("LLM_BASE_URL", "http://"),
         ("LLM_BASE_URL", "http://user:secret@localhost/v1"),
+        ("LLM_BASE_URL", "user:secret@localhost"),
+        ("LLM_BASE_URL", "//user:secret@localhost/v1"),
+        ("LLM_BASE_URL", "http://user:secret/x@localhost/v1"),
+        ("LLM_BASE_URL", "localhost?key=secret"),
+        ("LLM_BASE_URL", "http://local host/v1?key=secret"),
+        ("LLM_BASE_URL", "http://localhost:99999/v1?key=secret"),
+        ("LLM_API_KEY", "sk-secret “quoted”"),
+        ("LLM_API_KEY", "“sk-secret”"),
+        ("LLM_API_KEY", "sk-sécret-secret"),
+        ("LLM_API_KEY", "sk-secret 2"),
+        ("LLM_API_KEY", "密钥secret"),
+        ("LLM_TIMEOUT", "inf"),
+        ("LLM_TIMEOUT", "1e10"),
+        ("LLM_TIMEOUT", "nan"),
+        ("LLM_TEMPERATURE", "nan"),
+        ("LLM_EXTRA_BODY", '{"a": 1e999}'),
+        ("LLM_EXTRA_BODY", '{"a": [NaN]}'),
+        ("LLM_EXTRA_BODY", '{"a": "\\ud83d"}'),
     ],
 )
 @pytest.mark.parametrize("place", ["environment", "file"])
@@ -155,6 +173,35 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
     assert "\n" not in text
     assert len(text) > len(variable) + 8
     assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-a\nb", "sk-a\r\nX-Header: b", "sk-\x07a", "a\x00b"]
+)
+def test_a_key_that_no_header_can_carry_is_one_line(key: str) -> None:
+    """B13: before any request, and without the key."""
+    with pytest.raises(UsageError, match=r"^LLM_API_KEY: a key has neither") as caught:
+        load_settings(api_key=key)
+    assert "\n" not in str(caught.value)
+    assert "sk-" not in str(caught.value)
+
+
+def test_a_key_read_with_its_end_of_line_is_the_key() -> None:
+    settings = load_settings(api_key=" sk-a\n")
+    assert settings.api_key
+    assert settings.api_key.get_secret_value() == "sk-a"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(empty_folder: Path) -> None:
+    os.mkfifo(empty_folder / ".env")
+    with pytest.raises(UsageError, match=r"^\.env is a pipe"):
+        load_settings()
+
+
+def test_a_folder_in_place_of_the_file_is_none(empty_folder: Path) -> None:
+    (empty_folder / ".env").mkdir()  # a virtual environment, as some name it
+    assert load_settings().model == "offline"
 
 
 def test_an_address_without_a_scheme_is_told_the_scheme() -> None:
@@ -203,6 +250,35 @@ def test_what_people_paste_reaches_the_endpoint(
             status, reply = post(front.url, {"messages": []})
     assert status == 200, reply
     assert asked == ["/v1/chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("pasted", "used", "shown"),
+    [
+        (
+            "https://x.example/openai/deployments/d/chat/completions?api-version=2024-10",
+            "https://x.example/openai/deployments/d?api-version=2024-10",
+            "https://x.example/openai/deployments/d?api-version=2024-10",
+        ),
+        (
+            "https://x.example/v1/?key=SECRET&token=SECRET#SECRET",
+            "https://x.example/v1?key=SECRET&token=SECRET",
+            "https://x.example/v1?key=***&token=***",
+        ),
+        (
+            "http://localhost:1?SECRET",
+            "http://localhost:1/v1?SECRET",
+            "http://localhost:1/v1?***=***",
+        ),
+    ],
+)
+def test_a_query_stays_behind_the_path_and_out_of_the_records(
+    pasted: str, used: str, shown: str
+) -> None:
+    """B12."""
+    settings = load_settings(base_url=pasted, model="m", api_key="k")
+    assert settings.base_url == used
+    assert settings.recorded()["base_url"] == shown
 
 
 def test_a_path_of_its_own_is_kept() -> None:
@@ -424,6 +500,49 @@ def test_the_settings_reach_the_wire_equally_in_all(
     for name, sent in found.items():
         assert sent == found[LADDER[0].name], name
         assert set(sent) <= usual | set(fields), name
+
+
+NAMED = [
+    "o1",
+    "o3-mini",
+    "gpt-5-mini",
+    "gpt-5.1",
+    "gpt-5-pro",
+    "codex",
+    "gpt-6",
+    "任意",
+]
+
+
+@pytest.mark.parametrize("model", NAMED)
+def test_no_rule_hangs_on_the_name_of_a_model(
+    model: str, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B3: roles, temperature and limit are the same for every name, in all."""
+    plain = offline_settings.model_copy(update={"max_tokens": 5, "seed": 1})
+    named = plain.model_copy(update={"model": model})
+    for implementation in LADDER:
+        expected = first_request(implementation, gateway, plain) | {"model": model}
+        assert first_request(implementation, gateway, named) == expected
+
+
+@implementations
+@pytest.mark.parametrize("stream", [False, True])
+def test_half_characters_are_replaced_in_all(
+    implementation: Any, stream: bool, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B20: in a question, and in a history."""
+    half = "half \ud83d of 17 * 23"
+    agent = load(implementation.target)
+    with gateway.open_run() as log:
+        settings = offline_settings.model_copy(
+            update={"gateway_url": log.url, "stream": stream}
+        )
+        history = agent(half, settings=settings)
+        agent(half, history=history, settings=settings)
+    sent = [message["content"] for message in log.exchanges[-1].request["messages"]]
+    assert "half ? of 17 * 23" in sent
+    assert not [text for text in sent if text and "\ud83d" in text]
 
 
 @implementations

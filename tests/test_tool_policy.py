@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from langchain_core.messages import convert_to_messages
 from pydantic import BaseModel
 from stage4_replies import asks, call
 from tool_runs import NOON, SETTINGS, run
-from wire import LADDER, implementations
+from wire import EXACT, LADDER, implementations
 
 from config import Settings
 from equivalence.clock import clock
@@ -380,6 +381,42 @@ def test_calls_alike_are_told_apart_by_their_ids(
         *((1, 0), (1, 1), (1, 2)),
         *((2, 3), (2, 4), (2, 5)),
     ]
+
+
+# ------------------------------------------------------------------- interrupted turns
+
+
+@implementations
+@pytest.mark.parametrize("results", [0, 1])
+@pytest.mark.parametrize("later", [[], ["user"]], ids=["at the end", "in between"])
+def test_a_history_with_a_call_without_result_is_one_error_in_all(
+    implementation: Any,
+    results: int,
+    later: list[str],
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    """B21: an interrupted turn, continued; before any request."""
+    calls = _calls({"city": "a"}, {"city": "b"}, name="ask")["message"]["tool_calls"]
+    history: list[Any] = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": "fine"},
+        {"role": "tool", "tool_call_id": "b", "content": "fine"},
+        {"role": "assistant", "content": "done"},
+    ]
+    interrupted = history[: 2 + results]
+    interrupted += [{"role": role, "content": "and?"} for role in later]
+    if implementation.name in EXACT:
+        history, interrupted = map(convert_to_messages, (history, interrupted))
+    agent = load(implementation.target)
+    with gateway.open_run() as wire:
+        settings = offline_settings.model_copy(update={"gateway_url": wire.url})
+        with pytest.raises(UsageError, match="no result of the call of ask"):
+            agent("17 * 23", history=interrupted, settings=settings, tools=[ask])
+        assert wire.exchanges == []
+        agent("17 * 23", history=history, settings=settings, tools=[ask])
+        assert wire.exchanges
 
 
 # ----------------------------------------------------------- what a tool may look like
