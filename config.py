@@ -1,4 +1,4 @@
-"""The prompt, the settings, and the clients made from them: ChatOpenAI and the bare one.
+"""The prompt, the settings, and the clients made from them: LangChain's and the bare one.
 
 Without LLM_BASE_URL the offline model answers. Importing this module reads nothing and
 starts nothing.

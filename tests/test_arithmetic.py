@@ -403,7 +403,6 @@ def test_malformed(expression: str) -> None:
         "$1+1$",
     ]
     + ["128乘以6的结果是768", "LCM(2, 5)", "sqrt(4)", "三加五", "what is 2+2?", "1+1。"]
-    + ["2 + 2 = 4", "3x4", "100元*2", "¥100", "5 km", "[1+1]", "1 + x"],
 )
 def test_words_and_wrappers(expression: str) -> None:
     refusal(expression)
