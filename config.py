@@ -1,4 +1,4 @@
-"""The prompt, the settings, and the clients made from them: LangChain's and the bare one.
+"""The prompt, the settings, and the clients: ChatOpenAI and the bare openai one.
 
 Without LLM_BASE_URL the offline model answers. Importing this module reads nothing and
 starts nothing.
@@ -60,7 +60,8 @@ def wire_url(settings: Settings) -> str:
     with _gateways_lock:
         if key not in _gateways:
             _gateways[key] = make_gateway(settings).start()
-        return _gateways[key].url
+        url: str = _gateways[key].url
+    return url
 
 
 def request_extras(settings: Settings) -> dict[str, Any]:

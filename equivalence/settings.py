@@ -155,6 +155,7 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
 def _check_endpoint(settings: Settings, needs_key: bool) -> None:
     if "model" not in settings.model_fields_set:
         raise UsageError("LLM_MODEL is not set: name the model to ask for")
+    assert settings.base_url
     local = urlsplit(settings.base_url).hostname in LOOPBACK
     if needs_key and not settings.api_key and not local:
         raise UsageError(
