@@ -4,8 +4,8 @@
 
 Every question is a conversation of four model calls, three with a tool call each, at a
 fresh address of a gateway whose model is a script, so that no time is the model's. The
-rounds interleave all candidates; the figures are medians, and ratios against the loop
-on a warm openai client within the same run. All that a stage builds for a question
+rounds interleave all candidates; the figures are medians, also of the ratios against
+the loop on a warm openai client in the same round. All that a stage builds for a question
 counts.
 """
 
@@ -17,6 +17,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from operator import truediv
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -136,8 +137,8 @@ def stage(target: str) -> Candidate:
     return run
 
 
-def measure(rounds: int) -> dict[str, float]:
-    """Return milliseconds per model call of each candidate, the median over rounds."""
+def measure(rounds: int) -> dict[str, list[float]]:
+    """Return milliseconds per model call of each candidate, round by round."""
     implementations = read_table(Path(__file__).parent).implementations
     candidates = {
         "http.client loop": http_loop(),
@@ -155,7 +156,7 @@ def measure(rounds: int) -> dict[str, float]:
                     assert len(wire.exchanges) == CALLS, (name, len(wire.exchanges))
                 if number > 1:
                     seen[name].append(took)
-    return {name: statistics.median(times) for name, times in seen.items()}
+    return seen
 
 
 def main() -> None:
@@ -164,9 +165,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     arguments = parser.parse_args()
-    found = measure(arguments.rounds)
-    floor = found["openai loop"]
-    ratios = {name: took / floor for name, took in found.items()}
+    seen = measure(arguments.rounds)
+    found = {name: statistics.median(times) for name, times in seen.items()}
+    ratios = {  # within a round, so that what else the machine does counts for both
+        name: statistics.median(map(truediv, times, seen["openai loop"]))
+        for name, times in seen.items()
+    }
     if arguments.json:
         print(json.dumps({"milliseconds": found, "ratios": ratios, "goals": GOALS}))
         return

@@ -402,7 +402,14 @@ def test_malformed(expression: str) -> None:
         '"1+1"',
         "$1+1$",
     ]
-    + ["128乘以6的结果是768", "LCM(2, 5)", "sqrt(4)", "三加五", "what is 2+2?", "1+1。"]
+    + [
+        "128乘以6的结果是768",
+        "LCM(2, 5)",
+        "sqrt(4)",
+        "三加五",
+        "what is 2+2?",
+        "1+1。",
+    ],
 )
 def test_words_and_wrappers(expression: str) -> None:
     refusal(expression)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +27,8 @@ from equivalence.gateway import Gateway, Script
 from equivalence.runs.call import call_id
 from equivalence.runs.implementation import load
 from equivalence.runs.observe import observe
+from stage4_mini_framework.registry import Registry
+from toolkit.langchain_tool import tool as langchain_tool
 from toolkit.policy import ToolError, by_name, map_calls, run_tool
 from tools import TOOLS, calculate, get_current_time, get_weather, unit_convert
 
@@ -476,6 +481,71 @@ def test_a_parameter_that_is_not_the_same_in_all_is_refused_in_all(
             load(implementation.target)("go", settings=settings, tools=[scope["look"]])
         assert wire.exchanges == []
     assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------ what is made only once
+
+
+def test_a_tool_is_converted_once_whoever_watches_it() -> None:
+    def watch(tool: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(tool)
+        def watched(**given: Any) -> Any:
+            return tool(**given)
+
+        return watched
+
+    first, second = watch(ask), watch(ask)
+    assert langchain_tool(first) is langchain_tool(second) is langchain_tool(ask)
+    run_of = weakref.ref(first)
+    del first
+    gc.collect()
+    assert run_of() is None, "something of a run is held"
+
+
+def test_a_tool_described_or_named_anew_is_converted_anew() -> None:
+    def look(city: str) -> str:
+        """Look."""
+        return city
+
+    assert langchain_tool(look).description == "Look."
+    look.__doc__ = "Look again."
+    assert langchain_tool(look).description == "Look again."
+    assert Registry([look]).schemas[0]["function"]["description"] == "Look again."
+    look.__name__ = "see"
+    assert langchain_tool(look).name == "see"
+
+    @functools.wraps(look)
+    def renamed(city: str) -> str:
+        return city
+
+    renamed.__name__ = "renamed"
+    assert langchain_tool(renamed).name == "renamed"
+
+
+@implementations
+def test_each_run_runs_its_own_tools(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """Two at a time, of the same function, each watched for its own run."""
+    agent = load(implementation.target)
+    ran: dict[int, list[int]] = {0: [], 1: []}
+    both = threading.Barrier(2)
+
+    def go(number: int) -> int:
+        @functools.wraps(calculate)
+        def watched(expression: str) -> str:
+            both.wait(10)
+            ran[number].append(number)
+            return calculate(expression)
+
+        with gateway.open_run() as wire:
+            settings = offline_settings.model_copy(update={"gateway_url": wire.url})
+            agent("17 * 23", settings=settings, tools=[watched])
+            return len(wire.exchanges)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(go, [0, 1])) == [2, 2]
+    assert ran == {0: [0], 1: [1]}
 
 
 # ------------------------------------------------------- names, order, concurrency

@@ -6,12 +6,11 @@ replaced in what it sends: no request can carry them.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from openai import AsyncOpenAI, OpenAI
 from openai._models import FinalRequestOptions
-
-from toolkit.policy import encodable
 
 
 class Client(OpenAI):
@@ -32,11 +31,11 @@ class AsyncClient(AsyncOpenAI):
         return await super()._prepare_options(options)
 
 
-def _encodable(value: Any) -> Any:
-    if isinstance(value, str):
-        return encodable(value)
-    if isinstance(value, dict):
-        return {_encodable(key): _encodable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(item) for item in value]
-    return value
+def _encodable(body: Any) -> Any:
+    """The body itself, where it can be sent as it is."""
+    text = json.dumps(body, ensure_ascii=False, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode("utf-8", "replace"))
+    return body
