@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import re
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
-from rich.console import Console
 from rich.text import Text
 
 from config import load_settings, make_gateway
@@ -19,6 +19,7 @@ from equivalence.gateway import Exchange
 from equivalence.runs.grounding import Said, note, said_before
 from equivalence.runs.hints import hint
 from equivalence.runs.observe import Observed, observe
+from equivalence.runs.output import console, run_command
 from equivalence.runs.record import Run
 from equivalence.runs.steps import Execution, tool_calls
 from equivalence.runs.words import ending, short, ungrounded, visible
@@ -26,30 +27,29 @@ from equivalence.table import Table, read_table
 from tools import TOOLS
 
 EXAMPLES = "现在几点了？ · What is the weather in Beijing? · /new · quit"
+GOODBYES = ("q", "quit", "exit", "退出", "再见")
+HAN = re.compile("[\u3400-\u9fff]")
 
 
 def main(stage: str, *, successor: str | None = None) -> int:
     """Run one stage's command line; return the exit code: 0 when every question was
     answered, 1 when one was not, 2 for wrong usage or configuration."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="replace")  # a console that lacks a character shows "?"
-    table = read_table()
+    return run_command(partial(_main, stage, successor))
+
+
+def _main(stage: str, successor: str | None) -> int:
+    table = read_table(Path(__file__).parent)  # the ladder's, wherever it is started
     arguments = _parser(table, stage, successor).parse_args()
     chosen = successor if getattr(arguments, "successor", False) else stage
-    try:
-        settings = load_settings(
-            base_url=arguments.base_url,
-            model=arguments.model,
-            temperature=arguments.temperature,
-            max_steps=arguments.max_steps,
-            repair=False if arguments.raw else None,
-        )
-        implementation = table.find(chosen or stage)
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    out = Console(highlight=False)
+    settings = load_settings(
+        base_url=arguments.base_url,
+        model=arguments.model,
+        temperature=arguments.temperature,
+        max_steps=arguments.max_steps,
+        repair=False if arguments.raw else None,
+    )
+    implementation = table.find(chosen or stage)
+    out = console()
     with make_gateway(settings) as gateway:
 
         def ask(question: str, after: Observed | None = None) -> Observed:
@@ -71,7 +71,9 @@ def main(stage: str, *, successor: str | None = None) -> int:
             if arguments.question:
                 run = ask(" ".join(arguments.question)).run
                 return 0 if run.status == "completed" else 1
-            return _converse(ask, f"{implementation.name}, {settings.model}")
+            title = f"{implementation.name}, {settings.model}"
+            print(f"{visible(title)}. For example: {EXAMPLES}")
+            return _converse(ask)
         except KeyboardInterrupt:
             print()
             return 130 if arguments.question else 0
@@ -82,11 +84,15 @@ class TracePrinter:
     there, and the end."""
 
     def __init__(self, write: Callable[[Text], None]) -> None:
-        self.write = write
+        self._write = write
         self.turn = 0
         self.asked = False
         self.said: Said | None = None
         self.results: list[str] = []
+
+    def write(self, text: str, style: str = "") -> None:
+        """Print one piece of the trace; nothing in it can steer the terminal."""
+        self._write(Text(visible(text), style))
 
     def exchange(self, exchange: Exchange) -> None:
         """Print what the model asked for in this reply."""
@@ -95,7 +101,7 @@ class TracePrinter:
             self.said.learn(result)
         self.results = []
         if exchange.attempt:
-            self.write(Text(f"  (attempt {exchange.attempt + 1})", "dim"))
+            self.write(f"  (attempt {exchange.attempt + 1})", "dim")
         else:
             self.turn += 1
         calls = tool_calls(exchange.reply)
@@ -104,7 +110,7 @@ class TracePrinter:
             self._call(call["name"], call["arguments"])
         if exchange.repairs:
             names = ", ".join(exchange.repairs)
-            self.write(Text(f"        repaired: {names}", "yellow"))
+            self.write(f"        repaired: {names}", "yellow")
 
     def execution(self, execution: Execution) -> None:
         """Print what a tool gave back; and the call, where it came as plain text."""
@@ -114,27 +120,25 @@ class TracePrinter:
         sign = "→" if execution.ok else "✗"
         words = execution.returned if execution.raised is None else execution.raised
         result = words or ""
-        self.write(Text(f"        {sign} {short(result)}"))
+        self.write(f"        {sign} {short(result)}")
         self.results.append(result)
 
     def _call(self, tool: str, arguments: str) -> None:
-        self.write(Text(f"turn {self.turn}  {tool}({arguments})", "cyan"))
+        self.write(f"turn {self.turn}  {tool}({arguments})", "cyan")
         for number in self.said.missing(arguments) if self.said else ():
-            self.write(Text(f"        {ungrounded(number.text)}", "yellow"))
+            self.write(f"        {ungrounded(number.text)}", "yellow")
 
     def end(self, run: Run) -> None:
         """Print the calls that were not run, and the answer or what came instead."""
         for step in run.steps:
             if step.order is None:
                 text = f"        ✗ turn {step.turn}: {short(step.result or '')}"
-                self.write(Text(text, "red"))
-        self.write(
-            Text(visible(ending(run)), "bold" if run.status == "completed" else "red")
-        )
+                self.write(text, "red")
+        self.write(ending(run), "bold" if run.status == "completed" else "red")
         for found in (each for step in run.steps for each in step.ungrounded):
-            self.write(Text(note(found), "yellow"))
+            self.write(note(found), "yellow")
         if advice := hint(run.error) or _ADVICE.get(run.status):
-            self.write(Text(advice, "yellow"))
+            self.write(advice, "yellow")
 
 
 _ADVICE = {
@@ -176,19 +180,35 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _converse(ask: Callable[..., Observed], title: str) -> int:
-    print(f"{title}. For example: {EXAMPLES}")
+def _converse(ask: Callable[..., Observed]) -> int:
     after: Observed | None = None
+    asked = ""
     while True:
-        try:
-            question = input("> ").strip()
-        except EOFError:
+        question = _read_line()
+        if question is None:
             print()
             return 0
-        if question in ("quit", "exit"):
+        if question.casefold() in GOODBYES:
+            chinese = HAN.search(question) or HAN.search(asked)
+            print("再见！" if chinese else "Goodbye.")
             return 0
+        asked = question or asked
         if question == "/new":
             after = None
             print("A new conversation.")
         elif question:
             after = ask(question, after)
+
+
+def _read_line() -> str | None:
+    """What the user typed, None at the end of the input. Raises UsageError if there is
+    no input to read: it is closed, or a test runner's."""
+    try:
+        return input("> ").strip()
+    except EOFError:
+        return None
+    except (RuntimeError, OSError, ValueError) as error:
+        raise UsageError(
+            f"no conversation without an input to read ({error}): give the question as"
+            " an argument"
+        ) from None

@@ -1,4 +1,4 @@
-"""The prompt, the settings, and the clients made from them: ChatOpenAI and the bare one.
+"""The prompt, the settings, and the clients: ChatOpenAI and the bare openai one.
 
 Without LLM_BASE_URL the offline model answers. Importing this module reads nothing and
 starts nothing.
@@ -12,14 +12,13 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from pydantic import SecretStr
-
 from equivalence.settings import LOOPBACK, Settings, load_settings
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
 
     from equivalence.gateway import Gateway
+    from toolkit.client import Client
 
 __all__ = ["SYSTEM_PROMPT", "Settings", "chat_model", "load_settings", "openai_model"]
 
@@ -34,6 +33,11 @@ SYSTEM_PROMPT = (
 GRACE = 5.0
 """Seconds that clients wait longer than the gateway, which alone keeps the time limit:
 so its words are what people read."""
+
+
+NO_RULES = "any model"
+"""What ChatOpenAI takes for the model's name; the real one takes its place in the
+request. For o3-mini, gpt-5 and others it would change roles, temperature or API."""
 
 
 def make_gateway(settings: Settings) -> Gateway:
@@ -56,7 +60,8 @@ def wire_url(settings: Settings) -> str:
     with _gateways_lock:
         if key not in _gateways:
             _gateways[key] = make_gateway(settings).start()
-        return _gateways[key].url
+        url: str = _gateways[key].url
+    return url
 
 
 def request_extras(settings: Settings) -> dict[str, Any]:
@@ -71,22 +76,41 @@ def chat_model(settings: Settings) -> ChatOpenAI:
     """Return LangChain's client for the settings; it sends nothing yet."""
     from langchain_openai import ChatOpenAI
 
+    from toolkit.client import AsyncClient
+
+    client = _client(settings)
+    async_client = AsyncClient(**_client_options(settings, "http_async_client"))
     return ChatOpenAI(
-        base_url=wire_url(settings),
-        api_key=SecretStr("held-by-the-gateway"),
-        model=settings.model,
+        root_client=client,
+        client=client.chat.completions,
+        root_async_client=async_client,
+        async_client=async_client.chat.completions,
+        model=NO_RULES,
         temperature=settings.temperature,
         seed=settings.seed,
-        timeout=settings.timeout + GRACE,
-        max_retries=settings.retries,
         streaming=settings.stream,
         stream_usage=False,
-        extra_body=request_extras(settings) or None,
+        extra_body={"model": settings.model, **request_extras(settings)},
         use_responses_api=False,
         openai_proxy=None,  # else $OPENAI_PROXY would catch requests to loopback
-        http_socket_options=(),  # else it warns about the clients below
-        **_http_clients(),
+        http_socket_options=(),  # else it warns about a client of its own
     )
+
+
+def _client(settings: Settings) -> Client:
+    from toolkit.client import Client
+
+    return Client(**_client_options(settings, "http_client"))
+
+
+def _client_options(settings: Settings, kind: str) -> dict[str, Any]:
+    return {
+        "base_url": wire_url(settings),
+        "api_key": "held-by-the-gateway",
+        "timeout": settings.timeout + GRACE,
+        "max_retries": settings.retries,
+        "http_client": _http_clients()[kind],
+    }
 
 
 @cache
@@ -104,15 +128,6 @@ def _http_clients() -> dict[str, Any]:
 def openai_model(settings: Settings) -> Callable[..., Any]:
     """Return the bare openai client's call, which wants only the messages; it sends the
     same fields as ChatOpenAI."""
-    from openai import OpenAI
-
-    client = OpenAI(
-        base_url=wire_url(settings),
-        api_key="held-by-the-gateway",
-        timeout=settings.timeout + GRACE,
-        max_retries=settings.retries,
-        http_client=_http_clients()["http_client"],
-    )
     fields = {
         "model": settings.model,
         "temperature": settings.temperature,
@@ -121,7 +136,7 @@ def openai_model(settings: Settings) -> Callable[..., Any]:
     }
     if settings.seed is not None:
         fields["seed"] = settings.seed
-    return partial(client.chat.completions.create, **fields)
+    return partial(_client(settings).chat.completions.create, **fields)
 
 
 _gateways: dict[tuple[Any, ...], Gateway] = {}

@@ -7,9 +7,9 @@ openai nor pydantic.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -20,30 +20,22 @@ from equivalence.commands.arguments import (
     add_model,
     add_output,
 )
-from equivalence.errors import UsageError
 from equivalence.judge.exit_codes import EXIT_CODES
-from equivalence.runs.words import visible
+from equivalence.runs.output import run_command
 from equivalence.table import read_table
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure:  # a console that lacks a character shows "?" instead
-            reconfigure(errors="replace")
+    return run_command(partial(_main, argv))
+
+
+def _main(argv: Sequence[str] | None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         command = f"{arguments.run}_command"
         module = import_module(f"equivalence.commands.{arguments.run}")
         return int(getattr(module, command)(arguments, read_table()))
-    except BrokenPipeError:  # `… | head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (UsageError, OSError) as error:
-        words = " ".join(visible(str(error)).split())
-        print(f"error: {words}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         out = getattr(arguments, "out", None)
         kept = f"; what was recorded is kept in {out}" if out else ""

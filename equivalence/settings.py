@@ -6,9 +6,12 @@ reads nothing and starts nothing.
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
@@ -18,18 +21,64 @@ from equivalence.errors import UsageError
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+LONGEST_TIMEOUT = 7 * 24 * 3600.0
+"""Seconds; a longer one is a slip, and timers overflow at it."""
+
+
 def endpoint_url(url: str) -> str:
     """Return the base URL that clients want, "http://HOST/v1", from what people paste:
-    blanks, a trailing slash, the full endpoint path, no /v1. ValueError without scheme,
-    or with a password, which would end up in every record.
+    blanks, a trailing slash, the full endpoint path, no /v1. A query stays behind the
+    path. Raises ValueError, which repeats nothing that may be secret, if there is no
+    scheme, a password, or what no URL can hold.
     """
-    url = url.strip().rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    url = url.strip()
+    if re.search(r"[\s\x00-\x1f\x7f]", url):
+        raise ValueError("it has a blank or a character that no URL can hold")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} needs http:// or https:// in front")
-    if "@" in parts.netloc:
+    if "@" in parts.netloc or ("@" in url and not parts.netloc):
         raise ValueError("no user or password in the URL: LLM_API_KEY is for the key")
-    return url if parts.path else url + "/v1"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it needs http:// or https:// and a host in front")
+    try:
+        _ = parts.port
+    except ValueError:  # whose words repeat what stands there, maybe of a password
+        raise ValueError("what stands behind the host's colon is no port") from None
+    path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    return urlunsplit((parts.scheme, parts.netloc, path or "/v1", parts.query, ""))
+
+
+def shown_url(url: str) -> str:
+    """Return a base URL as records and messages may hold it: of its query only the
+    values of versions, for any other may be a key."""
+    parts = urlsplit(url)
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    shown = [
+        (name if value else "***", value if "version" in name else "***")
+        for name, value in pairs
+    ]
+    return urlunsplit(parts._replace(query=urlencode(shown, safe="*")))
+
+
+def _sendable(key: SecretStr) -> SecretStr:
+    """The key, if a header can carry it; quotes and line breaks come with copying."""
+    text = key.get_secret_value().strip()
+    if not re.fullmatch(r"[!-~]*", text):
+        raise ValueError(
+            "a key has neither blanks, line breaks nor letters or quotes outside ASCII:"
+            " copy it again"
+        )
+    return SecretStr(text)
+
+
+def _finite(body: dict[str, Any]) -> dict[str, Any]:
+    """The fields, if they are JSON that any server can read."""
+    try:
+        json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        raise ValueError(
+            "it holds a number beyond JSON's, or half a character"
+        ) from None
+    return body
 
 
 class Settings(BaseSettings):
@@ -46,18 +95,18 @@ class Settings(BaseSettings):
 
     base_url: Annotated[str, AfterValidator(endpoint_url)] | None = None
     """The model's endpoint; None is the offline model."""
-    api_key: SecretStr | None = None
+    api_key: Annotated[SecretStr, AfterValidator(_sendable)] | None = None
     model: str = "offline"
     temperature: float = Field(0.0, ge=0, le=2)
     seed: int | None = None
     max_steps: int = Field(10, ge=1)
     """Budget: the most model calls one run may make."""
-    timeout: float = Field(120.0, gt=0)
+    timeout: float = Field(120.0, gt=0, le=LONGEST_TIMEOUT)
     retries: int = Field(2, ge=0)
     max_tokens: int | None = Field(None, ge=1)
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """Servers differ in the name they accept for the output limit."""
-    extra_body: dict[str, Any] = {}
+    extra_body: Annotated[dict[str, Any], AfterValidator(_finite)] = {}
     """Fields added to every request, for example {"enable_thinking": false}."""
     stream: bool = False
     tool_result_limit: int = Field(8000, ge=1)
@@ -73,8 +122,10 @@ class Settings(BaseSettings):
     """The gateway to talk to; None starts one in this process when it is needed."""
 
     def recorded(self) -> dict[str, Any]:
-        """The settings as JSON for a run record: no key, no passing address."""
-        return self.model_dump(mode="json", exclude={"api_key", "gateway_url"})
+        """The settings as JSON for a run record: no key, no passing address, and of the
+        base URL only what is no secret."""
+        kept = self.model_dump(mode="json", exclude={"api_key", "gateway_url"})
+        return {**kept, "base_url": self.base_url and shown_url(self.base_url)}
 
 
 def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
@@ -82,6 +133,8 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
     says in one line which setting to change; `needs_key`: whether a server that is not
     local wants one from us."""
     given = {name: value for name, value in overrides.items() if value is not None}
+    if Path(".env").is_fifo():
+        raise UsageError(".env is a pipe, which would be waited for: make it a file")
     try:
         settings = Settings(**given)
     except ValidationError as error:
@@ -102,9 +155,10 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
 def _check_endpoint(settings: Settings, needs_key: bool) -> None:
     if "model" not in settings.model_fields_set:
         raise UsageError("LLM_MODEL is not set: name the model to ask for")
+    assert settings.base_url
     local = urlsplit(settings.base_url).hostname in LOOPBACK
     if needs_key and not settings.api_key and not local:
         raise UsageError(
-            f"LLM_API_KEY is not set and {settings.base_url} is not a local server:"
-            " set it (LLM_API_KEY=none if that server wants no key)"
+            f"LLM_API_KEY is not set and {shown_url(settings.base_url)} is not a local"
+            " server: set it (LLM_API_KEY=none if that server wants no key)"
         )

@@ -7,11 +7,12 @@ does and which edge is taken are functions of the state, each a place for your o
 from functools import partial
 
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.history import answered
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, map_calls, run_tool
 from tools import TOOLS
 
@@ -31,7 +32,7 @@ def run_tools(state, tools, settings) -> dict:
     """Add the result of each tool call of the reply, in call order."""
 
     def run(call):
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
+        content, ok = run_tool(call["name"], call["args"], tools, settings, call["id"])
         identity = {"name": call["name"], "tool_call_id": call["id"]}
         return ToolMessage(content, status="success" if ok else "error", **identity)
 
@@ -58,7 +59,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
     graph = build_graph(model, tools, settings)
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     limit = {"recursion_limit": 2 * settings.max_steps}  # the model and its tools
     try:
         for state in graph.stream({"messages": messages}, limit, stream_mode="values"):

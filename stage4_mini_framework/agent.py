@@ -11,6 +11,7 @@ from config import SYSTEM_PROMPT, load_settings, openai_model
 from stage4_mini_framework.memory import whole
 from stage4_mini_framework.registry import Registry
 from stage4_mini_framework.reply import read_reply
+from toolkit.history import answered
 from toolkit.policy import map_calls, run_tool
 from tools import TOOLS
 
@@ -31,7 +32,7 @@ def run_tools(reply, tools, settings) -> list[dict]:
 
     def run(call):
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        content, _ = run_tool(name, json.loads(arguments), tools, settings)
+        content, _ = run_tool(name, json.loads(arguments), tools, settings, call["id"])
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     return map_calls(run, reply["tool_calls"], settings.tool_concurrency)
@@ -46,7 +47,7 @@ def run_agent(
     model = openai_model(settings)
     if tools:
         model = partial(model, tools=tools.schemas)
-    messages = [*history, {"role": "user", "content": question}]
+    messages = [*answered(history), {"role": "user", "content": question}]
     for _ in range(settings.max_steps):
         reply = call_model(model, memory(messages))
         messages.append(reply)

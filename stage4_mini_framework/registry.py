@@ -22,6 +22,6 @@ class Registry(dict[str, Tool]):
     def add(self, tool: Tool) -> None:
         """Take the tool in. ValueError says why a tool cannot be one: no name, no
         docstring, a name that is taken, types without a JSON Schema, async."""
-        schema = tool_schema(tool)
-        self.update(by_name([*self.values(), tool]))
-        self.schemas.append({"type": "function", "function": schema})
+        named = by_name([*self.values(), tool])
+        self.schemas.append({"type": "function", "function": tool_schema(tool)})
+        self.update(named)

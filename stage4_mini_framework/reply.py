@@ -1,4 +1,8 @@
-"""The reply: from what the openai client gives to a message of the conversation."""
+"""The reply: from what the openai client gives to a message of the conversation.
+
+The gateway has brought each reply into the usual shape. What it cannot mend is here:
+no message at all, and, where its repairs are off, arguments that do not parse.
+"""
 
 from __future__ import annotations
 
@@ -15,47 +19,45 @@ Message = dict[str, Any]
 
 def read_reply(reply: Any) -> Message:
     """Return the assistant message as it goes back over the wire with the next request.
-    OpenAIError where there is no message in the reply."""
-    message = _merged(reply) if isinstance(reply, Stream) else _first(reply, "message")
-    if not message:
-        raise OpenAIError("the server answered without a message")
-    content = _text(message.get("content"))
-    calls = [_call(call) for call in _list(message.get("tool_calls"))]
+    Raises OpenAIError if there is no message in the reply."""
+    message = _merged(reply) if isinstance(reply, Stream) else _message(reply)
+    content = message.get("content") or ""
+    calls = [_call(call) for call in message.get("tool_calls") or ()]
     if not calls:
         return {"role": "assistant", "content": content}
     return {"role": "assistant", "content": content or None, "tool_calls": calls}
 
 
+def _message(reply: Any) -> Message:
+    try:
+        message: Message = reply.choices[0].message.to_dict(warnings=False)
+    except (AttributeError, IndexError, TypeError):
+        raise OpenAIError("the server answered without a message") from None
+    return message
+
+
 def _merged(chunks: Iterable[Any]) -> Message:
     """The pieces of a stream as one message; the pieces of a call share an index."""
     content = ""
-    calls: dict[Any, Message] = {}
-    for chunk in chunks:
-        delta = _first(chunk, "delta")
-        content += _text(delta.get("content"))
-        for piece in _list(delta.get("tool_calls")):
-            call = calls.setdefault(piece.get("index"), {"id": piece.get("id")})
-            function = call.setdefault("function", {"name": "", "arguments": ""})
-            for name, text in _dict(piece.get("function")).items():
-                function[name] = function.get(name, "") + (text or "")
+    calls: dict[int, Message] = {}
+    for delta in (chunk.choices[0].delta for chunk in chunks if chunk.choices):
+        content += delta.content or ""
+        for piece in delta.tool_calls or ():
+            new = {"id": piece.id, "function": {"name": "", "arguments": ""}}
+            function = calls.setdefault(piece.index, new)["function"]
+            function["name"] += piece.function.name or ""
+            function["arguments"] += piece.function.arguments or ""
     return {"content": content, "tool_calls": [*calls.values()]}
-
-
-def _first(reply: Any, part: str) -> Message:
-    """The message or the delta in the first choice; {} where there is none."""
-    data = reply.to_dict(warnings=False) if hasattr(reply, "to_dict") else {}
-    choices = _list(data.get("choices"))
-    return _dict(choices[0].get(part)) if choices else {}
 
 
 def _call(call: Message) -> Message:
     """The call with arguments that are the JSON text of an object, whatever came."""
-    function = _dict(call.get("function"))
-    arguments = json.dumps(_arguments(function.get("arguments")), ensure_ascii=False)
+    function = call["function"]
+    arguments = json.dumps(_arguments(function["arguments"]), ensure_ascii=False)
     return {
-        "id": call.get("id"),
+        "id": call["id"],
         "type": "function",
-        "function": {"name": function.get("name") or "", "arguments": arguments},
+        "function": {"name": function["name"], "arguments": arguments},
     }
 
 
@@ -70,23 +72,3 @@ def _arguments(written: Any) -> dict[str, Any]:
         return value
     reason = "its arguments are not a JSON object"
     return {INVALID_ARGUMENTS: str(written), "reason": reason}
-
-
-# Behind the gateway's repairs every field has its type; without them anything may come.
-
-
-def _text(content: Any) -> str:
-    """The text of a content, also of one in blocks."""
-    blocks = content if isinstance(content, list) else [content]
-    texts = (b.get("text") if isinstance(b, dict) else b for b in blocks)
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def _list(value: Any) -> list[Message]:
-    """The dicts of a list; [] for anything else."""
-    items = value if isinstance(value, list) else ()
-    return [item for item in items if isinstance(item, dict)]
-
-
-def _dict(value: Any) -> Message:
-    return value if isinstance(value, dict) else {}

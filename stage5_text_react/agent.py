@@ -13,6 +13,7 @@ from stage5_text_react.memory import recall
 from stage5_text_react.parser import parse
 from stage5_text_react.prompt import STOP, as_text, scratchpad, system_prompt
 from stage5_text_react.reply import as_message, read_text
+from toolkit.history import answered
 from toolkit.policy import by_name, run_tool
 from tools import TOOLS
 
@@ -36,7 +37,7 @@ def run_tools(reply, tools, settings) -> list[dict]:
         return [{"role": "user", "content": reminder, "unreadable": True}]
     call = reply["tool_calls"][0]
     name, arguments = call["function"]["name"], call["function"]["arguments"]
-    content, _ = run_tool(name, json.loads(arguments), tools, settings)
+    content, _ = run_tool(name, json.loads(arguments), tools, settings, call["id"])
     return [{"role": "tool", "tool_call_id": call["id"], "content": content}]
 
 
@@ -46,7 +47,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     tools = by_name(tools)
     model = partial(openai_model(settings), stop=STOP)
     sums_up = settings.base_url is not None and settings.max_steps > 1
-    memory = recall(history, tools, model if sums_up else None)
+    memory = recall(answered(history), tools, model if sums_up else None)
     prompt = system_prompt(tools, memory.summary)
     opening = [{"role": "system", "content": prompt}, *as_text(memory.recent)]
     messages = [*history, {"role": "user", "content": question, **memory.note()}]

@@ -17,24 +17,17 @@ from typing import Any
 
 import openai
 import pytest
+from wire import LADDER, implementations
 
-from config import (
-    Settings,
-    endpoint_url,
-    load_settings,
-    make_gateway,
-    wire_url,
-)
+from config import Settings, load_settings, make_gateway, wire_url
 from equivalence.errors import UsageError
-from equivalence.gateway import Gateway, HttpUpstream, OfflineModel, Script
-from equivalence.runs.implementation import LADDER, load
+from equivalence.gateway import Gateway, HttpUpstream, Script
+from equivalence.runs.implementation import load
+from equivalence.settings import endpoint_url
+from offline_model import OfflineModel
 
 ROOT = Path(__file__).parent.parent
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_PROXY", "NO_PROXY")
-
-implementations = pytest.mark.parametrize(
-    "implementation", LADDER, ids=[entry.name for entry in LADDER]
-)
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +134,24 @@ def test_a_file_that_is_not_utf8_is_named(empty_folder: Path) -> None:
         ("LLM_BASE_URL", "ftp://localhost/v1"),
         ("LLM_BASE_URL", "http://"),
         ("LLM_BASE_URL", "http://user:secret@localhost/v1"),
+        ("LLM_BASE_URL", "user:secret@localhost"),
+        ("LLM_BASE_URL", "//user:secret@localhost/v1"),
+        ("LLM_BASE_URL", "http://user:secret/x@localhost/v1"),
+        ("LLM_BASE_URL", "localhost?key=secret"),
+        ("LLM_BASE_URL", "http://local host/v1?key=secret"),
+        ("LLM_BASE_URL", "http://localhost:99999/v1?key=secret"),
+        ("LLM_API_KEY", "sk-secret “quoted”"),
+        ("LLM_API_KEY", "“sk-secret”"),
+        ("LLM_API_KEY", "sk-sécret-secret"),
+        ("LLM_API_KEY", "sk-secret 2"),
+        ("LLM_API_KEY", "密钥secret"),
+        ("LLM_TIMEOUT", "inf"),
+        ("LLM_TIMEOUT", "1e10"),
+        ("LLM_TIMEOUT", "nan"),
+        ("LLM_TEMPERATURE", "nan"),
+        ("LLM_EXTRA_BODY", '{"a": 1e999}'),
+        ("LLM_EXTRA_BODY", '{"a": [NaN]}'),
+        ("LLM_EXTRA_BODY", '{"a": "\\ud83d"}'),
     ],
 )
 @pytest.mark.parametrize("place", ["environment", "file"])
@@ -162,6 +173,35 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
     assert "\n" not in text
     assert len(text) > len(variable) + 8
     assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-a\nb", "sk-a\r\nX-Header: b", "sk-\x07a", "a\x00b"]
+)
+def test_a_key_that_no_header_can_carry_is_one_line(key: str) -> None:
+    """B13: before any request, and without the key."""
+    with pytest.raises(UsageError, match=r"^LLM_API_KEY: a key has neither") as caught:
+        load_settings(api_key=key)
+    assert "\n" not in str(caught.value)
+    assert "sk-" not in str(caught.value)
+
+
+def test_a_key_read_with_its_end_of_line_is_the_key() -> None:
+    settings = load_settings(api_key=" sk-a\n")
+    assert settings.api_key
+    assert settings.api_key.get_secret_value() == "sk-a"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such pipes")
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(empty_folder: Path) -> None:
+    os.mkfifo(empty_folder / ".env")
+    with pytest.raises(UsageError, match=r"^\.env is a pipe"):
+        load_settings()
+
+
+def test_a_folder_in_place_of_the_file_is_none(empty_folder: Path) -> None:
+    (empty_folder / ".env").mkdir()  # a virtual environment, as some name it
+    assert load_settings().model == "offline"
 
 
 def test_an_address_without_a_scheme_is_told_the_scheme() -> None:
@@ -202,12 +242,43 @@ def test_no_record_holds_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_people_paste_reaches_the_endpoint(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch, form: str
+    monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setenv("LLM_BASE_URL", form.format(port=gateway.port))
-    with make_gateway(load_settings(model="m")) as front:
-        status, reply = post(front.url(), {"messages": []})
+    with http_server() as (url, asked):
+        monkeypatch.setenv("LLM_BASE_URL", form.format(port=url.rpartition(":")[2]))
+        with make_gateway(load_settings(model="m")) as front:
+            status, reply = post(front.url, {"messages": []})
     assert status == 200, reply
+    assert asked == ["/v1/chat/completions"]
+
+
+@pytest.mark.parametrize(
+    ("pasted", "used", "shown"),
+    [
+        (
+            "https://x.example/openai/deployments/d/chat/completions?api-version=2024-10",
+            "https://x.example/openai/deployments/d?api-version=2024-10",
+            "https://x.example/openai/deployments/d?api-version=2024-10",
+        ),
+        (
+            "https://x.example/v1/?key=SECRET&token=SECRET#SECRET",
+            "https://x.example/v1?key=SECRET&token=SECRET",
+            "https://x.example/v1?key=***&token=***",
+        ),
+        (
+            "http://localhost:1?SECRET",
+            "http://localhost:1/v1?SECRET",
+            "http://localhost:1/v1?***=***",
+        ),
+    ],
+)
+def test_a_query_stays_behind_the_path_and_out_of_the_records(
+    pasted: str, used: str, shown: str
+) -> None:
+    """B12."""
+    settings = load_settings(base_url=pasted, model="m", api_key="k")
+    assert settings.base_url == used
+    assert settings.recorded()["base_url"] == shown
 
 
 def test_a_path_of_its_own_is_kept() -> None:
@@ -248,9 +319,9 @@ def test_a_local_server_needs_no_key(
         monkeypatch.setenv("LLM_API_KEY", key)
     upstream = KeySeen()
     with Gateway(upstream) as server:
-        settings = load_settings(base_url=server.url(), model="m", retries=0)
+        settings = load_settings(base_url=server.url, model="m", retries=0)
         with make_gateway(settings) as front:
-            settings = settings.model_copy(update={"gateway_url": front.url()})
+            settings = settings.model_copy(update={"gateway_url": front.url})
             for implementation in LADDER:
                 load(implementation.target)("Hello", settings=settings)
     assert upstream.seen == [sent] * len(LADDER)
@@ -278,13 +349,16 @@ def test_equal_settings_share_a_gateway() -> None:
 # --------------------------------------------------------------------- the proxy
 
 ASK_ALL = """
-import json, sys
-from equivalence.runs.implementation import LADDER, load
+import json
+from pathlib import Path
+from equivalence.runs.implementation import load
+from equivalence.table import read_table
 
 def text(message):
     return message["content"] if isinstance(message, dict) else message.content
 
-answers = [text(load(i.target)("17 * 23")[-1]) for i in LADDER]
+ladder = read_table(Path(ROOT)).implementations.values()
+answers = [text(load(i.target)("17 * 23")[-1]) for i in ladder]
 print(json.dumps(answers))
 """
 
@@ -317,7 +391,8 @@ def test_a_system_proxy_does_not_catch_requests_to_loopback(
         for spelled in (name, name.lower())
         if spelled != "openai_proxy"
     }
-    done = python("-c", ASK_ALL, cwd=empty_folder, **proxies)
+    code = f"ROOT = {str(ROOT)!r}{ASK_ALL}"
+    done = python("-c", code, cwd=empty_folder, **proxies)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     answers = json.loads(done.stdout)
@@ -326,11 +401,11 @@ def test_a_system_proxy_does_not_catch_requests_to_loopback(
 
 
 @contextmanager
-def http_proxy() -> Iterator[tuple[str, list[str]]]:
-    """A proxy that answers for every host; it keeps what was asked of it."""
+def http_server() -> Iterator[tuple[str, list[str]]]:
+    """An endpoint, or a proxy for all of them; it keeps what was asked of it."""
     asked: list[str] = []
 
-    class Proxy(http.server.BaseHTTPRequestHandler):
+    class Endpoint(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked.append(self.path)
             self.rfile.read(int(self.headers["content-length"]))
@@ -345,7 +420,7 @@ def http_proxy() -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *words: Any) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0})
     thread.start()
     try:
@@ -359,7 +434,7 @@ def http_proxy() -> Iterator[tuple[str, list[str]]]:
 def test_a_system_proxy_is_used_for_a_remote_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with http_proxy() as (url, asked):
+    with http_server() as (url, asked):
         monkeypatch.setenv("HTTP_PROXY", url)
         monkeypatch.setenv("http_proxy", url)
         settings = load_settings(
@@ -367,7 +442,7 @@ def test_a_system_proxy_is_used_for_a_remote_server(
         )
         wire_url(settings.model_copy(update={"gateway_url": "http://127.0.0.1:1/v1"}))
         with make_gateway(settings) as front:
-            status, reply = post(front.url(), {"messages": []})
+            status, reply = post(front.url, {"messages": []})
     assert status == 200, reply
     assert reply["choices"][0]["message"]["content"] == "from far away"
     assert asked == ["http://models.invalid/v1/chat/completions"]
@@ -377,9 +452,9 @@ def test_a_system_proxy_is_used_for_a_remote_server(
 
 
 def first_request(implementation: Any, gateway: Gateway, settings: Settings) -> Any:
-    log = gateway.open_run(implementation.name)
-    settings = settings.model_copy(update={"gateway_url": gateway.url(log.name)})
-    load(implementation.target)("Hello", settings=settings)
+    with gateway.open_run() as log:
+        settings = settings.model_copy(update={"gateway_url": log.url})
+        load(implementation.target)("Hello", settings=settings)
     return log.exchanges[0].request
 
 
@@ -427,16 +502,57 @@ def test_the_settings_reach_the_wire_equally_in_all(
         assert set(sent) <= usual | set(fields), name
 
 
+NAMED = [
+    "o1",
+    "o3-mini",
+    "gpt-5-mini",
+    "gpt-5.1",
+    "gpt-5-pro",
+    "codex",
+    "gpt-6",
+    "任意",
+]
+
+
+@pytest.mark.parametrize("model", NAMED)
+def test_no_rule_hangs_on_the_name_of_a_model(
+    model: str, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B3: roles, temperature and limit are the same for every name, in all."""
+    plain = offline_settings.model_copy(update={"max_tokens": 5, "seed": 1})
+    named = plain.model_copy(update={"model": model})
+    for implementation in LADDER:
+        expected = first_request(implementation, gateway, plain) | {"model": model}
+        assert first_request(implementation, gateway, named) == expected
+
+
+@implementations
+@pytest.mark.parametrize("stream", [False, True])
+def test_half_characters_are_replaced_in_all(
+    implementation: Any, stream: bool, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B20: in a question, and in a history."""
+    half = "half \ud83d of 17 * 23"
+    agent = load(implementation.target)
+    with gateway.open_run() as log:
+        settings = offline_settings.model_copy(
+            update={"gateway_url": log.url, "stream": stream}
+        )
+        history = agent(half, settings=settings)
+        agent(half, history=history, settings=settings)
+    sent = [message["content"] for message in log.exchanges[-1].request["messages"]]
+    assert "half ? of 17 * 23" in sent
+    assert not [text for text in sent if text and "\ud83d" in text]
+
+
 @implementations
 def test_an_extra_field_satisfies_a_server_that_wants_it(
     implementation: Any, gateway: Gateway, offline_settings: Settings
 ) -> None:
     final = {"content": "Final Answer: done"}  # in words that text ReAct reads too
     script = Script([{"message": final}], require={"enable_thinking": 0})
-    log = gateway.open_run("r", script)
-    without = offline_settings.model_copy(
-        update={"gateway_url": gateway.url("r"), "retries": 2}
-    )
+    log = gateway.open_run(script)
+    without = offline_settings.model_copy(update={"gateway_url": log.url, "retries": 2})
     agent = load(implementation.target)
     with pytest.raises(openai.BadRequestError, match="enable_thinking=0"):
         agent("hi", settings=without)
@@ -504,10 +620,10 @@ def test_the_clock_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings().clock == datetime.fromisoformat("2024-02-29T12:00:00+08:00")
 
 
-def test_the_timeout_and_the_key_are_the_upstreams() -> None:
+def test_the_timeout_and_the_key_are_the_gateways() -> None:
     settings = load_settings(
         base_url="http://127.0.0.1:1/v1", model="m", api_key="k", timeout=3
     )
-    upstream = make_gateway(settings).upstream
-    assert isinstance(upstream, HttpUpstream)
-    assert (upstream.timeout, upstream.key) == (3, "k")
+    gateway = make_gateway(settings)
+    assert isinstance(gateway.upstream, HttpUpstream)
+    assert (gateway.timeout, gateway.upstream.key) == (3, "k")

@@ -11,23 +11,27 @@ from typing import Annotated, Any, Literal, Optional
 
 import openai
 import pytest
-from equivalence.runs.questions import DEMO, read_questions
 from langchain_core.tools import tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, Field
 from stage4_replies import asks, call, says
+from tool_runs import run as run_by_policy
+from wire import ROOT
 
 from equivalence.gateway import Script
 from equivalence.matrix.player import Player
 from equivalence.matrix.scenarios import Scenario, read_scenarios
 from equivalence.matrix.tools import SCENARIO_TOOLS, give
-from equivalence.runs.implementation import find, load
+from equivalence.runs.implementation import Implementation, load
 from equivalence.runs.observe import observe
+from equivalence.runs.plan import read_questions
+from equivalence.table import read_table
 from stage4_mini_framework.agent import run_agent
 from stage4_mini_framework.framework import Agent
 from stage4_mini_framework.registry import Registry
 from tools import TOOLS
 
+TABLE = read_table(ROOT)
 STAGE3 = load("stage3_pure_loop.agent:run_agent")
 
 
@@ -138,6 +142,31 @@ def long_docstring(text: str) -> str:
     """
 
 
+class Cat(BaseModel):
+    kind: Literal["cat"]
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"]
+    name: str = Field(examples=["Rex"])
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+def traits(
+    pet: Pet,
+    frm: Annotated[str, Field(alias="from")],
+    via: Annotated[str, Field(validation_alias="by", examples=["北京"])],
+    pets: list[Pet] = [],  # noqa: B006
+    old: Annotated[int, Field(deprecated=True, json_schema_extra={"x": 1})] = 1,
+    city: str = Field("北京", description="where", alias="place"),
+) -> str:
+    """Take what schemas can say beyond types."""
+    return f"{type(pet).__name__} {frm} {via} {len(pets)} {old} {city}"
+
+
 def keyword_only(*, text: str, number: int = 3) -> str:
     """Take keywords alone."""
 
@@ -158,6 +187,7 @@ SIGNATURES = [
     annotated,
     named_title,
     long_docstring,
+    traits,
     keyword_only,
     *SCENARIO_TOOLS.values(),
 ]
@@ -171,6 +201,21 @@ def test_the_schema_is_langchains(function: Any) -> None:
     ours = Registry([function]).schemas[0]
     theirs = convert_to_openai_tool(tool(function))
     assert json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True)
+
+
+def test_what_obeys_the_schema_is_accepted() -> None:
+    """B17: of a discriminated union, and of parameters with an alias."""
+    told = run_by_policy(
+        traits,
+        {"pet": {"kind": "dog", "name": "R"}, "frm": "a", "via": "b", "city": "c"},
+    )
+    assert told == ("Dog a b 0 1 c", True)
+    assert (
+        "'cat'"
+        in run_by_policy(
+            traits, {"pet": {"kind": "cow"}, "frm": "a", "via": "b"}
+        ).content
+    )
 
 
 def refused(*functions: Any) -> str:
@@ -215,8 +260,8 @@ def test_a_wrong_tool_is_refused_as_it_is_registered() -> None:
 
 def test_two_tools_of_one_name_send_no_request(watch) -> None:
     observed = watch([says("done")], tools=[give, give])
-    assert observed.run.error == "UsageError: two tools are named 'give': rename one"
-    assert not observed.exchanges
+    assert observed.run.error == "two tools are named 'give': rename one"
+    assert not observed.run.exchanges
 
 
 SCENARIOS = read_scenarios()
@@ -247,7 +292,7 @@ def player() -> Iterator[Player]:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_the_requests_are_stage_3s(scenario: Scenario, player: Player) -> None:
     bodies = [
-        [canonical(body) for body in player.play(scenario, find(name)).bodies]
+        [canonical(body) for body in player.play(scenario, TABLE.find(name)).bodies]
         for name in ("stage3", "stage4")
     ]
     if scenario.name in EXCEPTIONS:
@@ -268,8 +313,7 @@ def watch(gateway, offline_settings):
         upstream = replies if not isinstance(replies, list) else Script(replies)
         settings = offline_settings.model_copy(update=more.pop("settings", {}))
         return observe(
-            "stage4",
-            agent,
+            Implementation("stage4", agent=agent),
             question,
             settings,
             gateway,
@@ -302,14 +346,14 @@ def test_every_setting_reaches_the_wire_like_stage_3s(settings, watch) -> None:
     runs = [
         watch(replies, agent=agent, settings=settings) for agent in (STAGE3, run_agent)
     ]
-    bodies = [[canonical(e.body) for e in observed.exchanges] for observed in runs]
+    bodies = [[canonical(e.body) for e in observed.run.exchanges] for observed in runs]
     assert bodies[0] == bodies[1]
     assert [run.run.answer for run in runs] == ["done", "done"]
-    assert json.loads(runs[1].exchanges[0].body)["stream"] is ("stream" in settings)
+    assert json.loads(runs[1].run.exchanges[0].body)["stream"] is ("stream" in settings)
 
 
 def test_without_tools_none_are_sent(watch) -> None:
-    request = watch([says("done")], tools=[]).exchanges[0].request
+    request = watch([says("done")], tools=[]).run.exchanges[0].request
     assert "tools" not in request
 
 
@@ -334,7 +378,7 @@ RAW_REPLIES = {  # what may come when the gateway repairs nothing
 def test_arguments_that_do_not_parse_are_answered_even_raw(reply, watch) -> None:
     with Player() as player:
         scenario = Scenario("raw", "", "", [reply, "done"], raw=True)
-        played = player.play(scenario, find("stage4"))
+        played = player.play(scenario, TABLE.find("stage4"))
     (run,) = played.runs
     assert run.status == "completed", run.error
     assert not played.script.refusals
@@ -347,7 +391,9 @@ def test_no_arguments_are_empty_ones_even_raw(arguments) -> None:
     reply = asks(call("get_current_time", arguments, "a"))
     scenario = Scenario("raw", "", "", [reply, "done"], raw=True)
     with Player() as player:
-        played = [player.play(scenario, find(name)) for name in ("stage3", "stage4")]
+        played = [
+            player.play(scenario, TABLE.find(name)) for name in ("stage3", "stage4")
+        ]
     bodies = [[canonical(body) for body in each.bodies] for each in played]
     assert bodies[0] == bodies[1]
     assert played[1].runs[0].steps[0].ok
@@ -361,7 +407,7 @@ def test_no_arguments_are_empty_ones_even_raw(arguments) -> None:
 def test_no_message_is_the_endpoints_failure_even_raw(body, watch) -> None:
     with Player() as player:
         scenario = Scenario("raw", "", "", [{"body": body}], raw=True)
-        (run,) = player.play(scenario, find("stage4")).runs
+        (run,) = player.play(scenario, TABLE.find("stage4")).runs
     assert run.status == "model_error"
     assert run.error == "the endpoint failed: the server answered without a message"
 
@@ -369,19 +415,17 @@ def test_no_message_is_the_endpoints_failure_even_raw(body, watch) -> None:
 def test_a_failing_endpoint_raises_the_clients_own_exception(
     gateway, offline_settings
 ) -> None:
-    failing = gateway.open_run("failing", Script([{"status": 401}]))
-    settings = offline_settings.model_copy(
-        update={"gateway_url": gateway.url(failing.name)}
-    )
-    with pytest.raises(openai.AuthenticationError):
-        run_agent("go", settings=settings)
+    with gateway.open_run(Script([{"status": 401}])) as failing:
+        settings = offline_settings.model_copy(update={"gateway_url": failing.url})
+        with pytest.raises(openai.AuthenticationError):
+            run_agent("go", settings=settings)
 
 
 def test_attempts_are_repeated_by_the_client(watch) -> None:
     replies = [{"status": 500}, {"status": 429}, says("done")]
     observed = watch(replies, settings={"retries": 2})
     assert observed.run.answer == "done"
-    assert [exchange.attempt for exchange in observed.exchanges] == [0, 1, 2]
+    assert [exchange.attempt for exchange in observed.run.exchanges] == [0, 1, 2]
 
 
 # --------------------------------------------------------------------------- LangChain
@@ -420,16 +464,14 @@ def python(*arguments: str) -> list[str]:
 
 
 def test_demo_questions_like_stage_3(watch) -> None:
-    for conversation in read_questions(DEMO):
-        histories: list[list[Any]] = [[], []]
+    for conversation in read_questions(TABLE.questions):
+        after: list[Any] = [None, None]
         for question in conversation:
-            runs = []
-            for place, agent in enumerate((STAGE3, run_agent)):
-                observed = watch(
-                    agent=agent, question=question, history=histories[place]
-                )
-                histories[place] = observed.conversation
-                runs.append(observed.run)
+            after = [
+                watch(agent=agent, question=question, after=earlier)
+                for agent, earlier in zip((STAGE3, run_agent), after, strict=True)
+            ]
+            runs = [observed.run for observed in after]
             assert runs[0].steps == runs[1].steps
             assert runs[0].answer == runs[1].answer != ""
 
@@ -479,12 +521,9 @@ def test_at_the_limit_an_agent_has_no_answer_and_all_it_did(
     gateway, offline_settings
 ) -> None:
     endless = [asks(call("get_weather", '{"city": "北京"}', "a"))]
-    gateway.open_run("endless", Script(endless))
-    agent = Agent(
-        tools=TOOLS,
-        settings=offline_settings.model_copy(
-            update={"max_steps": 3, "gateway_url": gateway.url("endless")}
-        ),
-    )
-    assert agent.run("go") == ""
+    with gateway.open_run(Script(endless)) as run:
+        more = {"max_steps": 3, "gateway_url": run.url}
+        settings = offline_settings.model_copy(update=more)
+        agent = Agent(tools=TOOLS, settings=settings)
+        assert agent.run("go") == ""
     assert [m["role"] for m in agent.messages] == ["user", *["assistant", "tool"] * 3]

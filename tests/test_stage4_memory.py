@@ -46,8 +46,8 @@ def test_a_window_never_parts_a_call_from_its_results(
         ]
 
     script = Script([reply for n in range(4) for reply in turn(n)], strict=True)
-    log = gateway.open_run("window", script)
-    url = {"gateway_url": gateway.url("window")}
+    log = gateway.open_run(script)
+    url = {"gateway_url": log.url}
     agent = Agent(
         tools=TOOLS,
         memory=Window(messages=size),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import signal
 import subprocess
 import sys
@@ -10,13 +12,13 @@ from typing import Any
 
 import pytest
 from command_lines import environment, in_order, python
-from wire import Waits
+from wire import LADDER, Waits, implementations
 
+from chat import main
 from config import Settings
 from equivalence.gateway import Gateway, Script
-from equivalence.runs import record
+from equivalence.runs.files import read_runs
 from equivalence.runs.hints import hint
-from equivalence.runs.implementation import LADDER, load
 from equivalence.runs.observe import observe
 from tools import TOOLS
 
@@ -25,11 +27,6 @@ pytestmark = pytest.mark.usefixtures("folder")
 PUBLISHED = "现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？"
 STAGES = list(dict.fromkeys(i.target.partition(".")[0] for i in LADDER))
 LIGHT = "stage4_mini_framework"  # starts in half the time: no LangChain
-
-
-implementations = pytest.mark.parametrize(
-    "implementation", LADDER, ids=[entry.name for entry in LADDER]
-)
 
 
 # ------------------------------------------------------------------ python -m stageN
@@ -89,15 +86,117 @@ def test_a_conversation_remembers_until_it_is_new(stage: str, end: str) -> None:
     assert "391" not in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "goodbye"),
+    [
+        ("q", "Goodbye."),
+        ("QUIT", "Goodbye."),
+        ("17 * 23\nexit", "Goodbye."),
+        ("退出", "再见！"),
+        ("再见", "再见！"),
+        ("现在几点了？\nq", "再见！"),
+    ],
+)
+def test_a_word_of_leaving_ends_it_with_a_goodbye_in_the_language_of_the_talk(
+    words: str, goodbye: str
+) -> None:
+    done = python("-m", LIGHT, stdin=f"{words}\n2 * 3\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"> {goodbye}\n")
+    assert done.stdout.count("turn ") == words.count("\n")
+
+
+# ------------------------------------------------------------- odd streams and devices
+
+
+def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a stage with redirections: {stage} stands for its command."""
+    command = line.replace("{stage}", f"{sys.executable} -m {LIGHT}")
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        env=environment(**more),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+@pytest.mark.parametrize(
+    ("line", "code", "out", "err"),
+    [
+        ("{stage} '17 * 23' <&-", 0, "17 × 23 = 391.\n", ""),
+        ("{stage} '17 * 23' >&-", 0, "", ""),
+        ("{stage} '17 * 23' <&- >&- 2>&-", 0, "", ""),
+        ("{stage} '17 * 23' | true", 0, "", ""),
+        ("{stage} '17 * 23' | head -n 1", 0, "})\n", ""),
+        ("{stage} <&-", 2, "", "give the question as an argument\n"),
+        ("{stage} </dev/null", 0, "> \n", ""),
+        ("{stage} '17 * 23' >/dev/full", 2, "", "error: No space left on device\n"),
+        ("echo '17 * 23' | {stage} >/dev/full", 2, "", "No space left on device\n"),
+    ],
+)
+def test_closed_full_and_left_streams(line: str, code: int, out: str, err: str) -> None:
+    if "/dev/full" in line and not Path("/dev/full").exists():
+        pytest.skip("this system has no device that is full")
+    done = shell(line)
+    assert (done.returncode, done.stdout[-len(out) :] if out else "") == (code, out)
+    assert done.stderr.endswith(err)
+    assert done.stderr.count("\n") == err.count("\n")
+
+
+def test_a_replaced_stdin_is_no_obstacle(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Under a test runner: its stdin cannot be read, a StringIO has no encoding."""
+    monkeypatch.setattr("sys.argv", [LIGHT, "17 * 23"])
+    assert main("stage4") == 0
+    assert "17 × 23 = 391." in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", [LIGHT])
+    assert main("stage4") == 2
+    assert "give the question as an argument" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO("17 * 23\n"))
+    assert main("stage4") == 0
+    assert "17 × 23 = 391." in capsys.readouterr().out
+
+
+ESCAPES = "a\x1b]52;c;aGk=\x07b\x1b[2Jc\x9bd\u202ee\rf\x00g"
+SEEN = "a\\x1b]52;c;aGk=\\x07b\\x1b[2Jc\\x9bd\\u202ee\\rf\\x00g"
+
+
+def test_nothing_that_is_printed_steers_the_terminal(gateway: Gateway) -> None:
+    """An answer, a call, a tool's result, a model's name, an endpoint's words."""
+    arguments = json.dumps({"city": ESCAPES}, ensure_ascii=False)
+    function = {"name": f"get_{ESCAPES}", "arguments": arguments}
+    unknown = {"id": "a", "type": "function", "function": function}
+    known = {**unknown, "function": {**function, "name": "get_weather"}, "id": "b"}
+    script = [
+        {"message": {"content": None, "tool_calls": [unknown, known]}},
+        {"message": {"content": ESCAPES}},
+        {"status": 400, "body": {"error": {"message": ESCAPES}}},
+    ]
+    run = gateway.open_run(Script(script))
+    place = ("--base-url", run.url, "--model", ESCAPES.replace("\x00", ""))
+    done = python("-m", LIGHT, *place, stdin="go\nagain\n")
+    printed = done.stdout + done.stderr
+    assert not set(printed) & set("\x1b\x07\x9b\u202e\r\x00"), printed
+    assert f"\n{SEEN}\n" in done.stdout  # the answer
+    assert printed.count("52;c;aGk=") >= 6
+    refused = python("-m", LIGHT, "--base-url", "\x1b[2J", "hi")
+    assert refused.returncode == 2
+    assert "\x1b" not in refused.stderr
+
+
 @pytest.mark.parametrize("question", [["hi"], []], ids=["question", "conversation"])
 def test_ctrl_c_ends_it_without_a_traceback(
     gateway: Gateway, question: list[str]
 ) -> None:
     waits = Waits()
-    gateway.open_run("waits", waits)
+    url = gateway.open_run(waits).url
     process = subprocess.Popen(
         [sys.executable, "-m", LIGHT, *question],
-        env=environment(LLM_BASE_URL=gateway.url("waits"), LLM_MODEL="m"),
+        env=environment(LLM_BASE_URL=url, LLM_MODEL="m"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -134,11 +233,11 @@ ASKS = {
 
 @pytest.mark.parametrize("encoding", ["gbk", "cp1252", "ascii"])
 def test_no_console_is_too_poor_for_an_answer(
-    gateway: Gateway, folder: Path, encoding: str
+    gateway: Gateway, own: Path, encoding: str
 ) -> None:
     """R115, with the output redirected to a file, where it shows most."""
-    gateway.open_run("emoji", Script([{"message": ASKS}, {"message": SHOWN}] * 2))
-    place = ["--base-url", gateway.url("emoji"), "--model", "✅"]
+    script = Script([{"message": ASKS}, {"message": SHOWN}] * 2)
+    place = ["--base-url", gateway.open_run(script).url, "--model", "✅"]
     question = "天气 ☀️ ✅?"
     lines: dict[str, list[str]] = {
         "one question": ["-m", LIGHT, *place, question],
@@ -157,7 +256,7 @@ def test_no_console_is_too_poor_for_an_answer(
     if encoding == "ascii":  # the poorest stands for all
         lines |= more
     for name, line in lines.items():
-        with (folder / "out.txt").open("wb") as out:
+        with (own / "out.txt").open("wb") as out:
             done = subprocess.run(
                 [sys.executable, *line],
                 env=environment(PYTHONIOENCODING=encoding),
@@ -167,12 +266,12 @@ def test_no_console_is_too_poor_for_an_answer(
                 timeout=60,
                 check=False,
             )
-        text = (folder / "out.txt").read_bytes().decode(encoding)
+        text = (own / "out.txt").read_bytes().decode(encoding)
         assert "Traceback" not in text, (name, text)
         assert "UnicodeEncodeError" not in text, (name, text)
         assert done.returncode == (2 if name == "wrong usage" else 0), (name, text)
         assert text.strip()
-    (run,) = record.read(folder / "runs.jsonl")
+    (run,) = read_runs(own / "runs.jsonl")
     assert run.answer == SHOWN["content"]
 
 
@@ -213,8 +312,8 @@ def test_a_refusal_is_one_line_and_a_hint_after_one_request(
 ) -> None:
     """R109, R112, at the command line."""
     item = {"status": status, "body": {"error": {"message": said}}}
-    log = gateway.open_run("refuses", Script([item]))
-    place = ("--base-url", gateway.url("refuses"), "--model", "qwen9")
+    log = gateway.open_run(Script([item]))
+    place = ("--base-url", log.url, "--model", "qwen9")
     done = python("-m", LIGHT, *place, "hi", LLM_RETRIES="2")
     assert done.returncode == 1
     assert done.stderr == ""
@@ -238,8 +337,7 @@ def test_a_refusal_is_the_same_in_all(
 ) -> None:
     item = {"status": status, "body": {"error": {"message": said}}}
     seen = observe(
-        implementation.name,
-        load(implementation.target),
+        implementation,
         "hi",
         offline_settings.model_copy(update={"retries": 2}),
         gateway,
@@ -249,7 +347,7 @@ def test_a_refusal_is_the_same_in_all(
     assert seen.run.status == "model_error"
     words = " ".join(said.split())
     assert seen.run.error == f"the endpoint answered {status}: {words}"
-    assert len(seen.exchanges) == 1
+    assert len(seen.run.exchanges) == 1
     assert (hint(seen.run.error) or "").startswith(advice)
 
 
@@ -307,8 +405,8 @@ def test_a_stage_refuses_wrong_usage(
 
 
 def test_a_run_without_an_answer_is_told_and_exits_with_1(gateway: Gateway) -> None:
-    gateway.open_run("silent", Script([{"message": {"content": ""}}]))
-    place = ("--base-url", gateway.url("silent"), "--model", "m")
+    silent = gateway.open_run(Script([{"message": {"content": ""}}]))
+    place = ("--base-url", silent.url, "--model", "m")
     done = python("-m", LIGHT, *place, "hi")
     assert done.returncode == 1
     assert in_order(done.stdout, "[empty]", "ask again"), done.stdout

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import gc
 import json
 import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from langchain_core.messages import convert_to_messages
+from pydantic import BaseModel
+from stage4_replies import asks, call
 from tool_runs import NOON, SETTINGS, run
+from wire import EXACT, LADDER, implementations
 
 from config import Settings
 from equivalence.clock import clock
-from equivalence.gateway import Gateway
-from equivalence.runs.implementation import LADDER, load
+from equivalence.errors import UsageError
+from equivalence.gateway import Gateway, Script
+from equivalence.runs.call import call_id
+from equivalence.runs.implementation import load
+from equivalence.runs.observe import observe
+from stage4_mini_framework.registry import Registry
+from toolkit.langchain_tool import tool as langchain_tool
 from toolkit.policy import ToolError, by_name, map_calls, run_tool
 from tools import TOOLS, calculate, get_current_time, get_weather, unit_convert
-
-implementations = pytest.mark.parametrize(
-    "implementation", LADDER, ids=[entry.name for entry in LADDER]
-)
-
 
 # ---------------------------------------------------------------------- the policy
 
@@ -280,6 +287,267 @@ def test_a_long_json_result_and_a_long_error_are_cut_too() -> None:
     assert told.ok is False
 
 
+# ------------------------------------------------------------- a call's identity
+
+
+class Line(BaseModel):
+    sku: str
+    qty: int
+
+
+def order(line: Line) -> str:
+    """Order ONE line."""
+    return "ordered"
+
+
+def ask(city: str) -> str:
+    """Ask for ONE city."""
+    return f"{city.strip()}: fine"
+
+
+def _calls(*arguments: Any, name: str = "order", ids: str = "abcdef") -> dict[str, Any]:
+    return asks(
+        *(
+            call(name, json.dumps(each), identifier)
+            for each, identifier in zip(arguments, ids, strict=False)
+        )
+    )
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize(
+    "implementation", [one for one in LADDER if one.protocol == "tool_calls"], ids=str
+)
+def test_a_refused_call_is_not_recorded_as_the_other_ones_execution(
+    implementation: Any,
+    concurrency: int,
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    """A2: validation turns the arguments into a model, equal to nothing on the wire."""
+    many, two = {"line": {"sku": "A", "qty": "many"}}, {"line": {"sku": "B", "qty": 2}}
+    script = Script(
+        [_calls(many, two), _calls(two, many), {"message": {"content": "ok"}}]
+    )
+    settings = offline_settings.model_copy(update={"tool_concurrency": concurrency})
+    run = observe(implementation, "go", settings, gateway, [order], upstream=script).run
+    assert run.status == "completed", run.error
+    seen = [(step.turn, step.arguments, step.ok, step.order) for step in run.steps]
+    assert seen == [(1, many, False, None), (1, two, True, 0)] + [
+        (2, two, True, 1),
+        (2, many, False, None),
+    ]
+    assert [step.result == "ordered" for step in run.steps] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+@implementations
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_who_watches_a_tool_is_told_the_call(
+    implementation: Any,
+    concurrency: int,
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    told = []
+
+    def ask(city: str) -> str:
+        """Ask for ONE city."""
+        told.append((city, call_id.get()))
+        return "fine"
+
+    message = _calls({"city": "a"}, {"city": "b"}, name="ask")["message"]
+    calls = [("a", "a"), ("b", "b")]
+    if implementation.protocol == "text":  # it makes its ids itself
+        message = {"content": 'Action: ask\nAction Input: {"city": "a"}'}
+        calls = [("a", "call_1")]
+    script = Script([{"message": message}, {"message": {"content": "Final Answer: x"}}])
+    settings = offline_settings.model_copy(update={"tool_concurrency": concurrency})
+    observe(implementation, "go", settings, gateway, [ask], upstream=script)
+    assert sorted(told) == calls
+    assert call_id.get() is None
+
+
+@pytest.mark.parametrize("implementation", LADDER[:4], ids=str)
+def test_calls_alike_are_told_apart_by_their_ids(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """Each ran at another time, and a server gave the ids of turn 1 again in turn 2."""
+    alike = _calls({"city": "a"}, {"city": "a"}, {"city": "a "}, name="ask")
+    script = Script([alike, alike, {"message": {"content": "ok"}}])
+    run = observe(
+        implementation, "go", offline_settings, gateway, [ask], upstream=script
+    ).run
+    assert [(step.turn, step.order) for step in run.steps] == [
+        *((1, 0), (1, 1), (1, 2)),
+        *((2, 3), (2, 4), (2, 5)),
+    ]
+
+
+# ------------------------------------------------------------------- interrupted turns
+
+
+@implementations
+@pytest.mark.parametrize("results", [0, 1])
+@pytest.mark.parametrize("later", [[], ["user"]], ids=["at the end", "in between"])
+def test_a_history_with_a_call_without_result_is_one_error_in_all(
+    implementation: Any,
+    results: int,
+    later: list[str],
+    gateway: Gateway,
+    offline_settings: Settings,
+) -> None:
+    """B21: an interrupted turn, continued; before any request."""
+    calls = _calls({"city": "a"}, {"city": "b"}, name="ask")["message"]["tool_calls"]
+    history: list[Any] = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": "fine"},
+        {"role": "tool", "tool_call_id": "b", "content": "fine"},
+        {"role": "assistant", "content": "done"},
+    ]
+    interrupted = history[: 2 + results]
+    interrupted += [{"role": role, "content": "and?"} for role in later]
+    if implementation.name in EXACT:
+        history, interrupted = map(convert_to_messages, (history, interrupted))
+    agent = load(implementation.target)
+    with gateway.open_run() as wire:
+        settings = offline_settings.model_copy(update={"gateway_url": wire.url})
+        with pytest.raises(UsageError, match="no result of the call of ask"):
+            agent("17 * 23", history=interrupted, settings=settings, tools=[ask])
+        assert wire.exchanges == []
+        agent("17 * 23", history=history, settings=settings, tools=[ask])
+        assert wire.exchanges
+
+
+# ----------------------------------------------------------- what a tool may look like
+
+
+async def later(city: str) -> str:
+    """Answer later."""
+    return city
+
+
+def around(city: str) -> Any:
+    """Answer with what another one will answer."""
+    return later(city)
+
+
+@pytest.mark.filterwarnings("error")
+@implementations
+def test_what_nobody_awaited_is_no_success(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B15: a plain function around an async one."""
+    written = 'Action: around\nAction Input: {"city": "a"}'
+    message = {
+        "content": written,
+        "tool_calls": _calls({"city": "a"}, name="around")["message"]["tool_calls"],
+    }
+    if implementation.protocol == "text":
+        del message["tool_calls"]
+    script = Script(
+        [{"message": message}, {"message": {"content": "Final Answer: ok"}}]
+    )
+    observed = observe(
+        implementation, "go", offline_settings, gateway, [around], upstream=script
+    )
+    (step,) = observed.run.steps
+    assert step.ok is False
+    told = "Error: around failed with TypeError: it returned a coroutine, "
+    sent = json.dumps(observed.run.exchanges[-1].request)
+    assert told in sent
+    assert "coroutine object" not in sent
+
+
+NAMES = ["args", "kwargs", "callbacks", "run_manager", "v__args", "model_config"]
+
+
+@implementations
+@pytest.mark.parametrize("name", [*NAMES, "model_dump", "_city", "*cities", "**cities"])
+def test_a_parameter_that_is_not_the_same_in_all_is_refused_in_all(
+    implementation: Any, name: str, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """B16: in one line that names it, before any request."""
+    scope: dict[str, Any] = {}
+    exec(f"def look(city: str, {name}) -> str:\n    'Look ONE city up.'", scope)
+    with gateway.open_run() as wire:
+        settings = offline_settings.model_copy(update={"gateway_url": wire.url})
+        with pytest.raises(UsageError, match=f"'look'.*'{name.strip('*')}'") as caught:
+            load(implementation.target)("go", settings=settings, tools=[scope["look"]])
+        assert wire.exchanges == []
+    assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------ what is made only once
+
+
+def test_a_tool_is_converted_once_whoever_watches_it() -> None:
+    def watch(tool: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(tool)
+        def watched(**given: Any) -> Any:
+            return tool(**given)
+
+        return watched
+
+    first, second = watch(ask), watch(ask)
+    assert langchain_tool(first) is langchain_tool(second) is langchain_tool(ask)
+    run_of = weakref.ref(first)
+    del first
+    gc.collect()
+    assert run_of() is None, "something of a run is held"
+
+
+def test_a_tool_described_or_named_anew_is_converted_anew() -> None:
+    def look(city: str) -> str:
+        """Look."""
+        return city
+
+    assert langchain_tool(look).description == "Look."
+    look.__doc__ = "Look again."
+    assert langchain_tool(look).description == "Look again."
+    assert Registry([look]).schemas[0]["function"]["description"] == "Look again."
+    look.__name__ = "see"
+    assert langchain_tool(look).name == "see"
+
+    @functools.wraps(look)
+    def renamed(city: str) -> str:
+        return city
+
+    renamed.__name__ = "renamed"
+    assert langchain_tool(renamed).name == "renamed"
+
+
+@implementations
+def test_each_run_runs_its_own_tools(
+    implementation: Any, gateway: Gateway, offline_settings: Settings
+) -> None:
+    """Two at a time, of the same function, each watched for its own run."""
+    agent = load(implementation.target)
+    ran: dict[int, list[int]] = {0: [], 1: []}
+    both = threading.Barrier(2)
+
+    def go(number: int) -> int:
+        @functools.wraps(calculate)
+        def watched(expression: str) -> str:
+            both.wait(10)
+            ran[number].append(number)
+            return calculate(expression)
+
+        with gateway.open_run() as wire:
+            settings = offline_settings.model_copy(update={"gateway_url": wire.url})
+            agent("17 * 23", settings=settings, tools=[watched])
+            return len(wire.exchanges)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(go, [0, 1])) == [2, 2]
+    assert ran == {0: [0], 1: [1]}
+
+
 # ------------------------------------------------------- names, order, concurrency
 
 
@@ -319,16 +587,14 @@ def test_an_async_tool_is_refused_however_it_is_wrapped() -> None:
 def test_two_tools_of_one_name_end_before_any_request(
     implementation: Any, gateway: Gateway, offline_settings: Settings
 ) -> None:
-    log = gateway.open_run(f"twins-{implementation.name}")
-    settings = offline_settings.model_copy(
-        update={"gateway_url": gateway.url(log.name)}
-    )
     agent = load(implementation.target)
-    with pytest.raises(ValueError, match="calculate"):
-        agent("1+1", settings=settings, tools=[calculate, get_weather, calculate])
-    assert log.exchanges == []
-    agent("1+1", settings=settings, tools=[calculate, get_weather])
-    assert log.exchanges
+    with gateway.open_run() as log:
+        settings = offline_settings.model_copy(update={"gateway_url": log.url})
+        with pytest.raises(ValueError, match="calculate"):
+            agent("1+1", settings=settings, tools=[calculate, get_weather, calculate])
+        assert log.exchanges == []
+        agent("1+1", settings=settings, tools=[calculate, get_weather])
+        assert log.exchanges
 
 
 @implementations
@@ -343,7 +609,7 @@ def test_what_ends_the_program_passes_through_the_agent(
         """Evaluate ONE arithmetic expression exactly."""
         raise stop
 
-    settings = offline_settings.model_copy(update={"gateway_url": gateway.url()})
+    settings = offline_settings.model_copy(update={"gateway_url": gateway.url})
     with pytest.raises(stop):
         load(implementation.target)("1 + 1", settings=settings, tools=[calculate])
 
@@ -442,27 +708,15 @@ def test_calls_of_one_turn_run_as_the_setting_says(
         ran.append(city)
         return get_weather(city)
 
-    log = gateway.open_run(f"three-{implementation.name}")
-    settings = offline_settings.model_copy(
-        update={
-            "gateway_url": gateway.url(log.name),
-            "tool_concurrency": concurrency,
-        }
-    )
-    if concurrency > 1 and _calls_a_turn(implementation, settings, log) < 3:
+    if concurrency > 1 and implementation.protocol == "text":
         pytest.skip("its model asks for one call a turn")
-    log = gateway.open_run(log.name)
-    load(implementation.target)(THREE, settings=settings, tools=[watched])
+    with gateway.open_run() as log:
+        more = {"gateway_url": log.url, "tool_concurrency": concurrency}
+        settings = offline_settings.model_copy(update=more)
+        load(implementation.target)(THREE, settings=settings, tools=[watched])
     if concurrency == 1:
         assert ran == ["北京", "上海", "广州"]
     assert sorted(ran) == sorted(["北京", "上海", "广州"])
     sent = json.dumps(log.exchanges[-1].request, ensure_ascii=False)
     results = [sent.rindex(get_weather(city)) for city in ("北京", "上海", "广州")]
     assert results == sorted(results)  # in call order, each once
-
-
-def _calls_a_turn(implementation: Any, settings: Settings, log: Any) -> int:
-    plain = settings.model_copy(update={"tool_concurrency": 1})
-    load(implementation.target)(THREE, settings=plain, tools=[get_weather])
-    message = log.exchanges[0].reply["choices"][0]["message"]
-    return len(message.get("tool_calls") or ())

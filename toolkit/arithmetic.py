@@ -8,6 +8,7 @@ the way may leave the range of a float, so neither time nor memory can grow.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 import sys
@@ -42,7 +43,8 @@ def evaluate(expression: str) -> str:
         ) from None
     if isinstance(value, int):
         return str(value)
-    return repr(float(f"{value:.15g}") + 0.0)  # adding 0.0 turns -0.0 into 0.0
+    rounded = float(f"{value:.15g}") + 0.0  # adding 0.0 turns -0.0 into 0.0
+    return repr(value if math.isinf(rounded) else rounded)
 
 
 # ---------------------------------------------------------------- from text to Python
@@ -50,6 +52,8 @@ def evaluate(expression: str) -> str:
 _NUMBER = r"(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?"
 _ARITHMETIC = re.compile(rf"(?:{_NUMBER}(?![\w.,])|[-+*/%^() ])+", re.ASCII)
 _PER_CENT = re.compile(r"% *(?=[-+*/^)]|$)")
+_TIMES = re.compile(r"(?<=[\d.)%]) *[xX] *(?=[\d.(+-])")  # 12 x 4.5
+_HEXADECIMAL = re.compile(r"(?<![\d.,])0[xX][0-9a-fA-F]")
 _SYNONYMS = {
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),  # dashes, minus
     **dict.fromkeys("×·∙⋅", " * "),  # the blanks keep ×× from becoming a power
@@ -66,6 +70,8 @@ def _to_python(expression: str) -> str:
     text = "".join(map(_plain, expression)).strip(" ").removesuffix("=").strip(" ")
     if not text:
         raise CannotEvaluate("The expression is empty.")
+    if not _HEXADECIMAL.search(text):
+        text = _TIMES.sub(" * ", text)
     if not _ARITHMETIC.fullmatch(text):
         raise CannotEvaluate(
             "Only numbers such as 1,234.5 or 1e6, brackets and + - * / // % ^ are"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 from equivalence.clock import clock
 from equivalence.errors import UsageError
 from equivalence.gateway.repairs import INVALID_ARGUMENTS
+from equivalence.runs.call import call_id
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,15 +39,44 @@ class ToolOutcome(NamedTuple):
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return the tools by name, in order. UsageError: a duplicate, or an async one."""
+    """Return the tools by name, in order. Raises UsageError if two have the same name,
+    or one cannot be called as a model calls it."""
     named: dict[str, Tool] = {}
     for tool in tools:
+        _check(inspect.unwrap(tool))
         if tool.__name__ in named:
             raise UsageError(f"two tools are named {tool.__name__!r}: rename one")
-        if inspect.iscoroutinefunction(inspect.unwrap(tool)):
-            raise UsageError(f"tool {tool.__name__!r} is async: pass a plain function")
         named[tool.__name__] = tool
     return named
+
+
+NOT_BY_NAME = {
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+}
+TAKEN_BY_LANGCHAIN = re.compile(r"args|kwargs|callbacks|run_manager|v__\w+|model_\w+")
+"""Parameters that its schema renames, leaves out or cannot hold: to be the same in all
+stages, they are refused in all."""
+
+
+@lru_cache(maxsize=256)
+def _check(tool: Tool) -> None:
+    name = getattr(tool, "__name__", "")
+    if not re.fullmatch(r"[\w-]{1,64}", name):
+        raise UsageError(f"{tool!r} has no name to be called by: write it with def")
+    if inspect.iscoroutinefunction(tool):
+        raise UsageError(f"tool {name!r} is async: pass a plain function")
+    for parameter in inspect.signature(tool).parameters.values():
+        if parameter.kind in NOT_BY_NAME or parameter.name.startswith("_"):
+            raise UsageError(
+                f"tool {name!r}: a model cannot pass {parameter.name!r} by name"
+            )
+        if TAKEN_BY_LANGCHAIN.fullmatch(parameter.name):
+            raise UsageError(
+                f"tool {name!r}: rename the parameter {parameter.name!r}, a name that"
+                " LangChain keeps for itself"
+            )
 
 
 def run_tool(
@@ -53,10 +84,12 @@ def run_tool(
     arguments: Mapping[str, Any],
     tools: Mapping[str, Tool],
     settings: Settings,
+    identifier: str | None = None,
 ) -> ToolOutcome:
     """Run one call and return what the model gets to read. It never raises for a
     mistake of the model or the tool: those become an error text that helps the model
     to correct itself, without traceback. KeyboardInterrupt and SystemExit pass.
+    Whoever watches the tool is told the call's `identifier`.
     """
     if name not in tools:
         return _refused(f"there is no tool named {name!r}. Tools: {', '.join(tools)}.")
@@ -70,15 +103,18 @@ def run_tool(
         return _refused(
             f"{name} was not run: {problem}. Correct this and call it again."
         )
-    token = clock.set(settings.clock)
+    fixed, told = clock.set(settings.clock), call_id.set(identifier)
     try:
         result = tool(**accepted)
+        if inspect.isawaitable(result):
+            raise TypeError(_left_waiting(result))
         content = _as_text(result)
     except Exception as error:
         text = f"{name} failed with {type(error).__name__}: {_words(error)}"
         return _refused(_cut(text, settings.tool_result_limit))
     finally:
-        clock.reset(token)
+        clock.reset(fixed)
+        call_id.reset(told)
     return ToolOutcome(
         _cut(content, settings.tool_result_limit), not isinstance(result, ToolError)
     )
@@ -102,6 +138,13 @@ def map_calls(
         )
 
 
+def _left_waiting(result: Any) -> str:
+    """Why an awaitable is no result; a coroutine is closed, else Python complains."""
+    if inspect.iscoroutine(result):
+        result.close()
+    return f"it returned a {type(result).__name__}, which a plain function must await"
+
+
 def _words(error: Exception) -> str:
     try:
         return str(error)
@@ -110,7 +153,7 @@ def _words(error: Exception) -> str:
 
 
 def _refused(text: str) -> ToolOutcome:
-    return ToolOutcome(_encodable(f"Error: {text}"), False)
+    return ToolOutcome(encodable(f"Error: {text}"), False)
 
 
 def _accept(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,31 +176,44 @@ def _accept(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def arguments_model(tool: Tool) -> type[BaseModel]:
-    """Return the model of the arguments: one field for each parameter."""
+    """Return the model of the arguments: one field for each parameter, under its name.
+    Of a field's further traits only those count that LangChain's schema shows: type,
+    constraints, default, description; an alias would be a name that nobody knows."""
     from pydantic import create_model
+    from pydantic.fields import FieldInfo
 
     hints = get_type_hints(tool, include_extras=True)
-    fields: dict[str, Any] = {
-        name: (hints.get(name, Any), ... if p.default is p.empty else p.default)
-        for name, p in inspect.signature(tool).parameters.items()
-    }
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(tool).parameters.items():
+        hint = hints.get(name, Any)
+        if parameter.default is parameter.empty:
+            field = FieldInfo.from_annotation(hint)
+        else:
+            field = FieldInfo.from_annotated_attribute(hint, parameter.default)
+        plain = FieldInfo(
+            default=field.default,
+            default_factory=field.default_factory,
+            description=field.description,
+        )
+        plain.metadata = field.metadata
+        fields[name] = (field.annotation, plain)
     return create_model(tool.__name__, **fields)
 
 
 def _as_text(result: Any) -> str:
     """Text as it is; anything else as JSON that keeps 北京 readable."""
     if isinstance(result, str):
-        return _encodable(result)
+        return encodable(result)
     from pydantic_core import to_jsonable_python
 
     try:
         plain = to_jsonable_python(result, fallback=str, inf_nan_mode="constants")
     except ValueError:  # bytes that are no text, a list that holds itself
-        return _encodable(str(result))
-    return _encodable(json.dumps(plain, ensure_ascii=False))
+        return encodable(str(result))
+    return encodable(json.dumps(plain, ensure_ascii=False))
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Replace lone surrogates, which no request can carry."""
     return text.encode("utf-8", "replace").decode("utf-8")
 

@@ -7,43 +7,31 @@ the same of a tool whichever stage offers it.
 from __future__ import annotations
 
 import inspect
-import re
 import textwrap
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, get_type_hints
 
 from toolkit.policy import Tool, arguments_model
 
-NOT_BY_NAME = {
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.VAR_POSITIONAL,
-    inspect.Parameter.VAR_KEYWORD,
-}
-
 
 def tool_schema(tool: Tool) -> dict[str, Any]:
-    """Return {"name", "description", "parameters"}. ValueError says what is wrong with
-    the tool."""
-    name = getattr(tool, "__name__", "")
-    if not re.fullmatch(r"[\w-]{1,64}", name):
-        raise ValueError(f"{tool!r} has no name to be called by: write it with def")
+    """Return {"name", "description", "parameters"} of a tool that by_name took; its
+    parameters are shared by all who ask. Raises ValueError if it has no docstring, or a
+    type that JSON lacks."""
+    name = tool.__name__
     if not (tool.__doc__ or "").strip():
         raise ValueError(f"tool {name!r} has no docstring: the model chooses by it")
-    for parameter in inspect.signature(tool).parameters.values():
-        if parameter.kind in NOT_BY_NAME or parameter.name.startswith("_"):
-            raise ValueError(
-                f"tool {name!r}: a model cannot pass {parameter.name!r} by name"
-            )
     return {
         "name": name,
         # Not inspect.getdoc: LangChain leaves the indentation of later lines, too.
         "description": textwrap.dedent(tool.__doc__ or "").strip(),
-        "parameters": _parameters(tool, name),
+        "parameters": _parameters(inspect.unwrap(tool), name),
     }
 
 
-def _parameters(tool: Tool, name: str) -> dict[str, Any]:
-    function = inspect.unwrap(tool)
+@lru_cache(maxsize=256)
+def _parameters(function: Tool, name: str) -> dict[str, Any]:
     try:
         schema = arguments_model(function).model_json_schema()
         hints = get_type_hints(function, include_extras=True)

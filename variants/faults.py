@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
-from langchain_core.tools import tool
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
 from stage3_pure_loop.agent import run_tools, wants_tools
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name
 from tools import TOOLS
 

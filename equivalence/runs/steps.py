@@ -167,10 +167,9 @@ def _match(calls: Sequence[_Call], executions: Sequence[Execution]) -> list[Exec
         for index, call in enumerate(calls):
             if call.name != execution.tool or not call.executable:
                 continue
-            if execution.call_id is not None:
-                if execution.call_id != call.identifier:
-                    continue
-            elif call.turn > execution.turn:
+            if call.turn > execution.turn:  # also by id: a server may repeat its ids
+                continue
+            if execution.call_id not in (None, call.identifier):
                 continue
             wrote = call.content is not None and execution.wrote(call.content)
             agreement = _agreement(_parsed(call.written), execution.arguments)

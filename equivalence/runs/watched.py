@@ -146,7 +146,7 @@ def _returned(execution: Execution, result: Any) -> None:
     """Write down what the tool returned. Only plain values have a text, themselves or
     their JSON: anything else would look different in another process."""
     failed = getattr(type(result), "is_error", False)
-    execution.ok = not failed
+    execution.ok = not failed and not inspect.isawaitable(result)  # nobody awaited it
     if isinstance(result, str):
         execution.returned = str.__str__(result)
         return

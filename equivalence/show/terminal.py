@@ -28,6 +28,7 @@ from equivalence.judge.compare import (
     counted,
     explain,
 )
+from equivalence.runs import output
 from equivalence.runs.record import Run, Step
 from equivalence.runs.words import (
     call,
@@ -59,7 +60,7 @@ def console(file: IO[str] | None = None) -> Console:
     reconfigure = getattr(file, "reconfigure", None)
     if reconfigure:
         reconfigure(errors="replace")
-    return Console(file=file, highlight=False, soft_wrap=False)
+    return output.console(file)
 
 
 def text(words: str, style: str = "") -> Text:

@@ -1,0 +1,78 @@
+"""What both command lines print to: a console that is never too poor, a reader that may
+leave, a device that may be full. Importing this module loads nothing that draws.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING
+
+from equivalence.errors import UsageError
+from equivalence.runs.words import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def run_command(work: Callable[[], int]) -> int:
+    """Return the exit code of `work`, with all it printed written out.
+
+    A character that a console lacks becomes "?". It is 0 where the reader of the output
+    has left (`… | head`); 2, with one line on standard error, for what the user gave
+    and for what cannot be read or written.
+    """
+    _fill_closed_descriptors()
+    for stream in (sys.stdin, sys.stdout, sys.stderr):  # each None where it is closed
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")
+    try:
+        code = work()
+        if sys.stdout:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        code = 0
+    except (UsageError, OSError) as error:
+        print(f"error: {one_line(error)}", file=sys.stderr)
+        code = 2
+    _drop_what_cannot_be_written()
+    return code
+
+
+def one_line(error: Exception) -> str:
+    """Return the words of the error in one line that steers no terminal."""
+    words = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        words = ": ".join(filter(None, (str(error.filename or ""), error.strerror)))
+    return visible(" ".join(words.split()))
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """Return a console of rich's; where its reader has left it raises BrokenPipeError,
+    not SystemExit, which would end the thread that happens to print."""
+    from rich.console import Console
+
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # rich calls it while it handles the error
+
+    return Output(file=file, highlight=False)
+
+
+def _fill_closed_descriptors() -> None:
+    """Else a socket gets the number of a standard stream, at which libuv aborts."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Else Python tries again as it ends, and complains on its own."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
