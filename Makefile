@@ -15,7 +15,7 @@ test: .venv/ready
 VERSIONS ?= 3.13 3.12 3.11
 HERE = $(foreach version,$(VERSIONS),$(if $(call python,$(version)),$(version)))
 python = $(shell for one in python$(1) $${PYENV_ROOT:-$$HOME/.pyenv}/versions/$(1).*/bin/python; \
-  do $$one -c 'import venv' 2>/dev/null && echo $$one && break; done)
+  do $$one -c 'import venv, ensurepip' 2>/dev/null && echo $$one && break; done)
 test-all:
 	@$(MAKE) --no-print-directory test-on VERSIONS="$(HERE)"
 

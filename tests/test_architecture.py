@@ -113,7 +113,7 @@ def loaded(*modules):
     for module in modules:
         __import__(module)
     names = {name.partition(".")[0] for name in sys.modules}
-    return sorted(n for n in names if n.startswith(("langchain", "langgraph", "openai")))
+    return sorted(n for n in names if n.startswith(("lang", "openai")))
 print(loaded("tools", "toolkit.arithmetic"))
 print(loaded("config"))
 print(loaded("stage4_mini_framework.framework", "stage5_text_react.agent"))
