@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from command_lines import environment
 
+from equivalence import __version__
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 MODULES = {"PyYAML": "yaml", "Jinja2": "jinja2"}
@@ -201,35 +203,39 @@ def foreign(tmp_path: Path) -> Path:
     return tmp_path
 
 
+ABOUT = """
+import json, importlib.metadata as m
+print(json.dumps({
+    "distributions": [d.name.lower() for d in m.distributions()],
+    "files": [str(file) for file in m.files("same-agent")],
+    "plugins": [e.value for e in m.entry_points(group="pytest11")],
+}))
+"""
+
+
 @pytest.mark.slow
 def test_one_package_is_installed_whole_and_no_framework(installed: Installed) -> None:
-    names = (
-        "import importlib.metadata as m; print(*(d.name for d in m.distributions()))"
-    )
-    distributions = installed.call("python", "-c", names).stdout.lower().split()
-    assert "aiohttp" in distributions
-    assert not {
-        n for n in distributions if n.startswith(("lang", "openai", "simpleeval"))
-    }
+    about = json.loads(installed.call("python", "-c", ABOUT).stdout)
+    frameworks = ("lang", "openai", "simpleeval", "pytest")
+    assert "aiohttp" in about["distributions"]
+    assert not [n for n in about["distributions"] if n.startswith(frameworks)]
+    assert about["plugins"] == ["equivalence.pytest_plugin"]
 
-    files = "import importlib.metadata as m; print(*m.files('same-agent'), sep='\\n')"
-    found = set(installed.call("python", "-c", files).stdout.splitlines())
-    packages = {name.partition("/")[0] for name in found} - {".."}
-    assert packages == {"equivalence", f"same_agent-{version()}.dist-info"}
+    installed_files = {name for name in about["files"] if not name.endswith(".pyc")}
+    names = {name.partition("/")[0] for name in installed_files} - {".."}  # the script
+    assert names == {"equivalence", f"same_agent-{__version__}.dist-info"}
     ours = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "equivalence").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and path.suffix != ".pyc"
     }
-    assert ours == {
-        name for name in found if name.startswith("equivalence/") and ".pyc" not in name
-    }
+    assert ours == {n for n in installed_files if n.startswith("equivalence/")}
 
 
-def version() -> str:
-    import equivalence
-
-    return equivalence.__version__
+@pytest.mark.slow
+def test_the_script_says_its_version(installed: Installed) -> None:
+    said = installed.call("equivalence", "--version").stdout
+    assert said == f"equivalence {__version__}\n"
 
 
 @pytest.mark.slow
