@@ -1,18 +1,38 @@
-# Everything runs in a virtual environment of its own; nothing else is needed.
+# Everything runs in virtual environments of its own; nothing else is needed.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check test-articles docs
+.PHONY: demo test test-all check test-articles docs
 demo: .venv/ready
 	$(BIN)/python -m equivalence run
 
+# The fast lane: all but the tests that are marked slow.
 test: .venv/ready
 	$(BIN)/python -m pytest
+
+# Everything, on each supported Python there is, by name or from pyenv; the last line is
+# the count of the last of them.
+VERSIONS ?= 3.13 3.12 3.11
+HERE = $(foreach version,$(VERSIONS),$(if $(call python,$(version)),$(version)))
+python = $(shell for one in python$(1) $${PYENV_ROOT:-$$HOME/.pyenv}/versions/$(1).*/bin/python; \
+  do $$one -c 'import venv, ensurepip' 2>/dev/null && echo $$one && break; done)
+test-all:
+	@$(MAKE) --no-print-directory test-on VERSIONS="$(HERE)"
+
+.PHONY: test-on
+test-on: $(VERSIONS:%=.venv-%/ready)
+	@echo "Python here: $(or $(VERSIONS),none of the supported versions)"
+	@test -n "$(VERSIONS)"
+	@for version in $(VERSIONS); do \
+	  echo "== everything on Python $$version"; \
+	  .venv-$$version/bin/python -m pytest -m "slow or not slow" || exit 1; \
+	done
 
 check: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # The same tests on the versions the articles were written with.
 test-articles: .venv-articles/ready
@@ -23,9 +43,16 @@ test-articles: .venv-articles/ready
 .venv/ready .venv-articles/ready:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
-	@touch $@
+	$(call environment,$(PYTHON),$<)
+
+.venv-3.%/ready: requirements.txt
+	$(call environment,$(call python,3.$*),$<)
+
+define environment
+$(1) -m venv $(@D)
+$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $(2)
+@touch $@
+endef
 
 # Bring code, output and numbers in README and docs up to date with the code.
 PAGES := README.md $(wildcard docs/*.md)

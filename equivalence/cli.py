@@ -13,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from equivalence import __version__
 from equivalence.commands.arguments import (
     add_asked,
     add_comparison,
@@ -49,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Prove on the wire whether two versions of an agent are the same.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"equivalence {__version__}"
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
