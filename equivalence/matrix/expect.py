@@ -48,7 +48,9 @@ def unmet(
         if any(part in as_json(request) for request in requests):
             yield f"not_sent: {part!r} is sent"
     for refusal in played.script.refusals:
-        if own_words or refusal not in (run.error or ""):
+        if own_words and scenario.expect["status"] == "model_error":
+            break
+        if refusal not in (run.error or "") or own_words:
             yield f"the strict server refused: {refusal}"
             break
     if scenario.settings.get("tool_concurrency", 1) == 1:
@@ -113,7 +115,12 @@ def _anybodys(scenario: Scenario, played: Played) -> Iterator[str]:
     if len(exchanges) != expect["requests"]:
         yield f"requests: {len(exchanges)}, not {expect['requests']}"
     steps = [step for each in played.runs for step in each.steps]
-    yield from _steps_of_anybody(expect, steps)
+    wanted_steps = expect.get("steps", [])
+    if wanted == "step_limit":  # whether the last call's tools still run is free
+        last = [step for step in run.steps if step.turn == len(run.model_calls)]
+        steps = steps[: len(steps) - len(last)]
+        wanted_steps = wanted_steps[: len(steps)]
+    yield from _steps_of_anybody({**expect, "steps": wanted_steps}, steps)
     words = _words_of_the_server(expect.get("error", ""))
     if words and words not in (run.error or ""):
         yield f"error: {words!r} is not in {run.error!r}"

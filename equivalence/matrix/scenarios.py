@@ -5,8 +5,8 @@ peculiarity, a list of scenarios:
 
     - name: unknown_tool                     # one word, unique
       why: The model invents a tool.         # one line
-      seen: R14 matrix                       # a public report by its number; "like R14":
-                                             # the same kind; "matrix": measured
+      seen: R14 matrix                       # a public report by its number; "like
+                                             # R14": the same kind; "matrix": measured
       questions: [go]                        # default; several are a conversation
       tools: [get_weather, boom]             # the ones offered; default: get_weather
       settings: {max_steps: 3}               # default: none
@@ -97,4 +97,3 @@ def read_scenarios(folder: Path = FOLDER) -> list[Scenario]:
     if not found:
         raise UsageError(f"{folder} holds no scenario")
     return list(found.values())
-
