@@ -87,6 +87,8 @@ def test_scenario(
     played = play(scenario.name, implementation)
     first = play(scenario.name, CALLERS[0])
     same_bytes = implementation.name in EXACT
+    for body in played.bodies:
+        assert json.loads(body)["messages"][0]["role"] == "system"
     found = [
         *unmet(scenario, played),
         *differences(first, played, same_bytes=same_bytes),

@@ -10,7 +10,7 @@ from typing import Any
 from equivalence.matrix.player import Played
 from equivalence.matrix.scenarios import Scenario
 from equivalence.runs.record import Run, Step
-from equivalence.runs.steps import as_messages, text_of
+from equivalence.runs.steps import as_messages, first_choice, text_of
 
 NAMES = frozenset(
     (
@@ -104,7 +104,8 @@ def _anybodys(scenario: Scenario, played: Played) -> Iterator[str]:
     expect, run = scenario.expect, played.runs[-1]
     exchanges = [exchange for each in played.runs for exchange in each.exchanges]
     status, wanted = run.status, expect["status"]
-    failed = exchanges[-1].status != 200
+    last = exchanges[-1]
+    failed = last.status != 200 or first_choice(last.reply) is None
     if (status, wanted) == ("failed", "model_error") and failed:
         status = wanted  # it raised an exception of its own
     if status != wanted:
@@ -116,9 +117,9 @@ def _anybodys(scenario: Scenario, played: Played) -> Iterator[str]:
         yield f"requests: {len(exchanges)}, not {expect['requests']}"
     steps = [step for each in played.runs for step in each.steps]
     wanted_steps = expect.get("steps", [])
-    if wanted == "step_limit":  # whether the last call's tools still run is free
-        last = [step for step in run.steps if step.turn == len(run.model_calls)]
-        steps = steps[: len(steps) - len(last)]
+    if wanted == "step_limit":  # whether the tools of the last model call run is free
+        spent = sum(step.turn == len(run.model_calls) for step in run.steps)
+        steps = steps[: len(steps) - spent]
         wanted_steps = wanted_steps[: len(steps)]
     yield from _steps_of_anybody({**expect, "steps": wanted_steps}, steps)
     words = _words_of_the_server(expect.get("error", ""))
