@@ -181,6 +181,17 @@ def _parser() -> argparse.ArgumentParser:
     matrix.add_argument("--tools", metavar="module:NAME", help="your own tools")
     matrix.add_argument("--json", action="store_true", help="print one JSON document")
 
+    itself = add(
+        "self",
+        "each implementation against itself, with concurrent tools: never different",
+    )
+    add_implementations(itself)
+    add_command(itself)
+    itself.add_argument(
+        "--comparisons", type=int, default=200, metavar="N", help="default %(default)s"
+    )
+    itself.add_argument("--json", action="store_true", help="print one JSON document")
+
     report = add("report", "write recorded runs as one self-contained HTML page")
     report.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
     report.add_argument(
