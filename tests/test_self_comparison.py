@@ -92,7 +92,7 @@ def test_its_own_recording_is_replayed(name: str, repeats: int, tmp_path: Path) 
     assert main(["replay", path]) == 0
 
 
-# --------------------------------------------- sub-agents and interrupts, as test agents
+# -------------------------------------------- sub-agents and interrupts, as test agents
 
 
 def supervisor(question: str, *, settings: Settings, tools: Any) -> list[Any]:
@@ -211,7 +211,7 @@ def test_agents_of_agents_and_interrupts(
     assert f"{len(apart)} different of {count}" == f"0 different of {count}", apart[0]
 
 
-# ------------------------------------------------------------- what has no text of its own
+# ---------------------------------------------------------- what has no text of its own
 
 
 @dataclasses.dataclass
@@ -281,7 +281,7 @@ def test_odd_values_in_two_processes(
     apart = [v for v in verdicts if v["verdict"] != "equivalent"]
     names = {(v["right"].partition(" in ")[0], v["question"]) for v in apart}
     assert names == ADDRESS_IS_READ
-    assert {v["cause"] for v in apart} == {"request"}  # what the model read differs
+    assert {v["cause"] for v in apart} == {"tool"}
 
 
 ADDRESS_IS_READ = {(each.name, "a_map") for each in STOCK}

@@ -8,7 +8,7 @@ import sys
 
 from equivalence.commands.arguments import implementations_of
 from equivalence.errors import UsageError
-from equivalence.matrix.itself import Selfsame, against_itself, fit
+from equivalence.matrix.itself import against_itself, fit
 from equivalence.matrix.player import Player
 from equivalence.matrix.scenarios import read_scenarios
 from equivalence.runs.words import short
@@ -27,16 +27,11 @@ def self_command(arguments: argparse.Namespace, table: Table) -> int:
     else:
         chosen = [*implementations_of(table, None), *table.variants.values()]
     scenarios, tallies = fit(read_scenarios()), []
+    total = arguments.comparisons
     with Player() as player:
         for implementation in chosen:
-            rows = against_itself(
-                implementation, scenarios, arguments.comparisons, player
-            )
-            tally = Selfsame(implementation.name)
-            for tally in terminal.tracked(
-                rows, implementation.name, arguments.comparisons
-            ):
-                pass
+            rows = against_itself(implementation, scenarios, total, player)
+            *_, tally = terminal.tracked(rows, implementation.name, total)
             tallies.append(tally)
             out = sys.stderr if arguments.json else sys.stdout
             print(tally, file=out, flush=True)
