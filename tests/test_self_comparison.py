@@ -20,6 +20,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.prebuilt import create_react_agent
 from langgraph.types import interrupt
+from test_scenarios import IN_TEXT, OURS, TOLD_IN_TEXT
 from wire import LADDER, ROOT, STOCK
 
 from config import chat_model
@@ -62,6 +63,18 @@ def test_concurrent_tools(
 ) -> None:
     *_, tally = against_itself(implementation, FIT, count, player)
     assert str(tally) == f"{implementation.name}: 0 different of {count}", tally
+
+
+@how_often
+def test_the_agent_in_text(count: int, player: Player) -> None:
+    told = [
+        scenario for name, scenario in TOLD_IN_TEXT.items() if name not in OURS_BY_NAME
+    ]
+    *_, tally = against_itself(IN_TEXT, told, count, player)
+    assert str(tally) == f"{IN_TEXT.name}: 0 different of {count}", tally
+
+
+OURS_BY_NAME = {scenario.name for scenario in OURS}
 
 
 def test_a_difference_would_be_counted(player: Player) -> None:
