@@ -16,6 +16,7 @@ from pathlib import Path
 from equivalence import __version__
 from equivalence.commands.arguments import (
     add_asked,
+    add_command,
     add_comparison,
     add_implementations,
     add_model,
@@ -154,9 +155,38 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--all", action="store_true", help="show equal runs too")
     add_output(diff, out=False)
 
-    matrix = add("matrix", "every mechanism scenario in front of every implementation")
+    matrix = add(
+        "matrix",
+        "every mechanism scenario in front of implementations",
+        "Those of the table are compared with each other; where some are named, each is"
+        " judged by what the scenarios expect: 0 all survived, 1 some not, 2 none"
+        " applied to it.",
+    )
+    add_implementations(matrix)
+    add_command(matrix)
+    matrix.add_argument(
+        "--raw", action="store_true", help="named ones get the replies unrepaired"
+    )
     matrix.add_argument("--scenario", metavar="NAME", help="one of them, in full")
+    matrix.add_argument(
+        "--scenarios",
+        type=Path,
+        metavar="FOLDER",
+        help="your own, with the tools of the table",
+    )
+    matrix.add_argument("--tools", metavar="module:NAME", help="your own tools")
     matrix.add_argument("--json", action="store_true", help="print one JSON document")
+
+    itself = add(
+        "self",
+        "each implementation against itself, with concurrent tools: never different",
+    )
+    add_implementations(itself)
+    add_command(itself)
+    itself.add_argument(
+        "--comparisons", type=int, default=200, metavar="N", help="default %(default)s"
+    )
+    itself.add_argument("--json", action="store_true", help="print one JSON document")
 
     report = add("report", "write recorded runs as one self-contained HTML page")
     report.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from typing import Any
 
 import cog
 
-from blocks.page import importable, table, value
+from blocks.page import ROOT, importable, table, value
 from blocks.source import link
 
 RACES = {
@@ -24,26 +25,33 @@ def stock_cells() -> dict[str, dict[str, Any]]:
     """Play every mechanism scenario in front of every stock implementation, once for
     all pages; return the cells by scenario and implementation."""
     importable()
-    from equivalence.matrix.table import GROUPS, matrix
+    from equivalence.matrix.player import Player
+    from equivalence.matrix.table import groups, matrix
+    from equivalence.table import read_table
 
-    groups = [group for group in GROUPS if group.name == "stock"]
+    stock = [group for group in groups(read_table(ROOT)) if group.name == "stock"]
     scenarios = [each for each in _scenarios().values() if each.name not in RACES]
-    with warnings.catch_warnings():  # what scripted replies make pydantic say
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(), Player() as player:
+        warnings.simplefilter("ignore")  # what scripted replies make pydantic say
         return {
             row[0].scenario: {cell.implementation: cell for cell in row}
-            for row in matrix(scenarios, groups)
+            for row in matrix(scenarios, stock, player)
         }
+
+
+def _variants() -> list[Any]:
+    """The stock implementations less the first, with which they are compared."""
+    importable()
+    from equivalence.table import read_table
+
+    return list(read_table(ROOT).variants.values())[1:]
 
 
 def stock_tally() -> None:
     """Write in how many scenarios each stock implementation equals the first."""
-    importable()
-    from equivalence.runs.implementation import STOCK
-
     cells = stock_cells()
     rows = []
-    for each in STOCK[1:]:
+    for each in _variants():
         columns = [row[each.name] for row in cells.values()]
         equal = sum(cell.equal for cell in columns)
         same = sum(cell.same_bytes for cell in columns)
@@ -54,10 +62,7 @@ def stock_tally() -> None:
 
 def stock_differences() -> None:
     """Write each scenario in which a stock implementation differs from the first."""
-    importable()
-    from equivalence.runs.implementation import STOCK
-
-    names = [each.name for each in STOCK[1:]]
+    names = [each.name for each in _variants()]
     table(
         ("scenario", *(f"`{name}`" for name in names)),
         (
@@ -114,7 +119,7 @@ def faults() -> None:
         ("fault", "what it does wrong", "cause"),
         (
             (
-                link("equivalence/faults.py", name, f"`{name}`"),
+                link("variants/faults.py", name, f"`{name}`"),
                 " ".join((getattr(faults, name).__doc__ or "").split()),
                 f"`{cause}`",
             )
@@ -127,7 +132,8 @@ def cannot_be_equal() -> None:
     """Write what the ladder's own implementations cannot make equal, with the reasons;
     the test that holds the list fails when an entry no longer occurs."""
     importable()
-    from tests.test_scenarios import EXCEPTIONS
+    sys.path.append(str(ROOT / "tests"))
+    from test_scenarios import EXCEPTIONS
 
     table(
         ("scenario", "implementation", "why"),

@@ -31,14 +31,7 @@ def add_asked(
     parser.add_argument("--questions", type=Path, metavar="FILE", help="one a line")
     add_implementations(parser)
     parser.add_argument("--tools", metavar="module:NAME", help="your own tools")
-    parser.add_argument(
-        "--command",
-        dest="commands",
-        action="append",
-        default=[],
-        metavar='"CMD {question}"',
-        help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
-    )
+    add_command(parser)
     add_model(parser)
     parser.add_argument(
         "--repeats", type=int, default=repeats, metavar="R", help="default %(default)s"
@@ -46,6 +39,18 @@ def add_asked(
     parser.add_argument("--raw", action="store_true", help="switch repairs off")
     parser.add_argument(
         "--again", action="store_true", help="ask anew what the file holds already"
+    )
+
+
+def add_command(parser: argparse.ArgumentParser) -> None:
+    """Add agents that are commands."""
+    parser.add_argument(
+        "--command",
+        dest="commands",
+        action="append",
+        default=[],
+        metavar='"CMD {question}"',
+        help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
     )
 
 

@@ -1,14 +1,21 @@
-"""matrix: every mechanism scenario in front of every implementation."""
+"""matrix: every mechanism scenario in front of implementations."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
+from rich.console import Console
+
+from equivalence.commands.arguments import implementations_of, load_tools
 from equivalence.errors import UsageError
-from equivalence.matrix.scenarios import read_scenarios
+from equivalence.matrix.player import Player
+from equivalence.matrix.scenarios import Scenario, read_scenarios
+from equivalence.matrix.survival import exit_code_of, survival
 from equivalence.matrix.table import groups, matrix, tally
+from equivalence.matrix.tools import SCENARIO_TOOLS
 from equivalence.show import matrix as show
 from equivalence.show import terminal
 from equivalence.table import Table
@@ -16,15 +23,65 @@ from equivalence.table import Table
 
 def matrix_command(arguments: argparse.Namespace, table: Table) -> int:
     """Play the scenarios and show what came of them; return the exit code."""
-    scenarios = read_scenarios()
+    scenarios = read_scenarios(*filter(None, [arguments.scenarios]))
     if arguments.scenario:
         scenarios = [each for each in scenarios if each.name == arguments.scenario]
         if not scenarios:
             raise UsageError(f"no scenario is named {arguments.scenario!r}")
-    played = groups(table)
-    rows = terminal.tracked(matrix(scenarios, played), "playing", len(scenarios))
-    cells = [cell for row in rows for cell in row]
+    tools = SCENARIO_TOOLS
+    if arguments.scenarios:
+        name = arguments.tools or table.tools or ""
+        tools = {**tools, **{tool.__name__: tool for tool in load_tools(name)}}
+    for scenario in scenarios:
+        for name in scenario.tools:
+            if name not in tools:
+                raise UsageError(f"{scenario.name}: no tool is named {name!r}")
     out = terminal.console(sys.stderr if arguments.json else sys.stdout)
+    with Player(tools) as player:
+        if arguments.implementation or arguments.commands:
+            return _survival(arguments, table, scenarios, player, out)
+        return _matrix(arguments, table, scenarios, player, out)
+
+
+def _survival(
+    arguments: argparse.Namespace,
+    table: Table,
+    scenarios: Sequence[Scenario],
+    player: Player,
+    out: Console,
+) -> int:
+    """Somebody's agents, each against what the scenarios expect."""
+    chosen = implementations_of(table, arguments.implementation, arguments.commands)
+    rows = survival(scenarios, chosen, player, raw=arguments.raw)
+    tracked = terminal.tracked(rows, "playing", len(scenarios))
+    outcomes = [outcome for row in tracked for outcome in row]
+    show.survival(out, outcomes, raw=arguments.raw)
+    if arguments.json:
+        document = {
+            "raw": arguments.raw,
+            "scenarios": [outcome.to_json() for outcome in outcomes],
+        }
+        print(json.dumps(document, ensure_ascii=False))
+    return exit_code_of(outcomes)
+
+
+def _matrix(
+    arguments: argparse.Namespace,
+    table: Table,
+    scenarios: Sequence[Scenario],
+    player: Player,
+    out: Console,
+) -> int:
+    """The implementations of the table, each group against its first."""
+    played = groups(table)
+    if not played:
+        raise UsageError(
+            "nothing to compare: name --implementation module:function or --command, or"
+            " list implementations in [tool.equivalence] of pyproject.toml"
+        )
+    rows = matrix(scenarios, played, player)
+    tracked = terminal.tracked(rows, "playing", len(scenarios))
+    cells = [cell for row in tracked for cell in row]
     if arguments.scenario:
         show.scenario_in_full(out, scenarios[0], cells)
     else:

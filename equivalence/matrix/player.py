@@ -16,7 +16,6 @@ from equivalence.runs.plan import CLOCK
 from equivalence.runs.record import Run
 from equivalence.runs.upstreams import new_gateway
 from equivalence.settings import Settings
-from tools import TOOLS
 
 
 @dataclass
@@ -41,6 +40,10 @@ class Played:
 class Player:
     """Plays scenarios; a context manager, because it keeps gateways open meanwhile."""
 
+    tools: Mapping[str, Callable[..., Any]] = field(
+        default_factory=lambda: SCENARIO_TOOLS
+    )
+    """Those that scenarios name, by their names."""
     _gateways: dict[tuple[Any, ...], Gateway] = field(default_factory=dict)
     _open: ExitStack = field(default_factory=ExitStack)
 
@@ -64,9 +67,7 @@ class Player:
             self._gateways[way] = self._open.enter_context(
                 new_gateway(settings, Script([]))
             )
-        tools: tuple[Callable[..., Any], ...] = TOOLS
-        if scenario.tools is not None:
-            tools = tuple(SCENARIO_TOOLS[name] for name in scenario.tools)
+        tools = [self.tools[name] for name in scenario.tools]
         played = Played([], scenario.script())
         for question in scenario.questions:
             observed = observe(
@@ -85,14 +86,11 @@ class Player:
 def scenario_settings(scenario: Scenario, more: Mapping[str, Any]) -> Settings:
     """Return the settings of a scenario: the defaults, whatever the environment says,
     and no retries unless the scenario wants them."""
-    defaults = {
-        name: field.get_default(call_default_factory=True)
-        for name, field in Settings.model_fields.items()
-    }
     fixed = {
         "clock": CLOCK,
         "retries": 0,
         "model": "script",
         "repair": not scenario.raw,
     }
-    return Settings(**{**defaults, **fixed, **more, **scenario.settings})
+    update = {**fixed, **more, **scenario.settings}
+    return Settings.model_construct().model_copy(update=update)

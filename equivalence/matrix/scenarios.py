@@ -1,12 +1,14 @@
 """Mechanism scenarios: a question, scripted replies, and the right outcome.
 
-They are data, in scenarios/mechanism/*.yaml; each file is a list of scenarios:
+They are data, in the folder scenarios beside this file; each file of it is a kind of
+peculiarity, a list of scenarios:
 
     - name: unknown_tool                     # one word, unique
       why: The model invents a tool.         # one line
-      seen: R14 matrix                       # where; "like R14": the same kind
+      seen: R14 matrix                       # a public report by its number; "like
+                                             # R14": the same kind; "matrix": measured
       questions: [go]                        # default; several are a conversation
-      tools: [get_weather, boom]             # default: the demo tools
+      tools: [get_weather, boom]             # the ones offered; default: get_weather
       settings: {max_steps: 3}               # default: none
       server: {strict: true, require: {}, require_reasoning: 想}  # default: strict
       raw: true                              # repairs off; default: on
@@ -45,6 +47,7 @@ import yaml
 
 from equivalence.errors import UsageError
 from equivalence.gateway.script import Script, item
+from equivalence.settings import Settings
 
 FOLDER = Path(__file__).parent / "scenarios"
 
@@ -58,11 +61,18 @@ class Scenario:
     seen: str
     replies: list[Any]
     questions: list[str] = field(default_factory=lambda: ["go"])
-    tools: list[str] | None = None
+    tools: list[str] = field(default_factory=lambda: ["get_weather"])
     settings: dict[str, Any] = field(default_factory=dict)
     server: dict[str, Any] = field(default_factory=dict)
     raw: bool = False
     expect: dict[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    """The file it stands in."""
+
+    def __post_init__(self) -> None:
+        for name in self.settings:
+            if name not in Settings.model_fields:
+                raise ValueError(f"no setting is named {name!r}")
 
     def script(self) -> Script:
         """Return a fresh upstream that plays the replies."""
@@ -71,17 +81,19 @@ class Scenario:
 
 
 def read_scenarios(folder: Path = FOLDER) -> list[Scenario]:
-    """Return all scenarios in the order of the files and of their lines; ValueError
-    names a duplicate or a field that is not known."""
+    """Return all scenarios in the order of the files and of their lines. Raises
+    UsageError if two have one name, a field is not known, or there is none."""
     found: dict[str, Scenario] = {}
     for path in sorted(folder.glob("*.yaml")):
         for data in yaml.safe_load(path.read_text(encoding="utf-8")):
             try:
-                scenario = Scenario(**data)
-            except TypeError as error:
+                scenario = Scenario(**data, kind=path.stem)
+            except (TypeError, ValueError) as error:
                 name = data.get("name")
                 raise UsageError(f"{path.name}, {name}: {error}") from None
             if scenario.name in found:
                 raise UsageError(f"two scenarios are named {scenario.name!r}")
             found[scenario.name] = scenario
+    if not found:
+        raise UsageError(f"{folder} holds no scenario")
     return list(found.values())

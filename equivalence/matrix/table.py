@@ -25,7 +25,7 @@ FRAMEWORK_THREADS = 32
 
 @dataclass(frozen=True)
 class Group:
-    """Implementations compared with each other, the first being the measure."""
+    """Implementations compared with each other, the first being the baseline."""
 
     name: str
     implementations: tuple[Implementation, ...]
@@ -34,28 +34,29 @@ class Group:
 
 
 def groups(table: Table) -> list[Group]:
-    """Return the implementations of the table that ask in tool calls, and, as they come,
-    its variants."""
+    """Return the implementations of the table that ask in tool calls, and its variants
+    as they come; no group that is empty."""
     callers = [
         each for each in table.implementations.values() if each.protocol == "tool_calls"
     ]
     as_they_come = {"repair": False, "tool_concurrency": FRAMEWORK_THREADS}
-    return [
+    found = [
         Group("aligned", tuple(callers), {}),
         Group("stock", tuple(table.variants.values()), as_they_come),
     ]
+    return [group for group in found if group.implementations]
 
 
 @dataclass
 class Cell:
-    """One implementation in front of one scenario, beside the measure of its group."""
+    """One implementation in front of one scenario, beside the baseline of its group."""
 
     group: str
     scenario: str
     implementation: str
     runs: list[Run]
     same_bytes: bool
-    """Whether each request has the same bytes as the measure's."""
+    """Whether each request has the same bytes as the baseline's."""
     divergence: Divergence | None
     """The first one, in the first question that has one; None: equal."""
 
@@ -81,43 +82,42 @@ class Cell:
 
 
 def matrix(
-    scenarios: Sequence[Scenario], groups: Sequence[Group]
+    scenarios: Sequence[Scenario], groups: Sequence[Group], player: Player
 ) -> Iterator[list[Cell]]:
     """Yield the cells of one scenario after another, in the order of the groups."""
-    with Player() as player:
-        for scenario in scenarios:
-            cells: list[Cell] = []
-            for group in groups:
-                measure: Played | None = None
-                for each in group.implementations:
-                    played = player.play(scenario, each, group.settings)
-                    measure = measure or played
-                    cells.append(_cell(group, scenario, each, measure, played))
-            yield cells
+    for scenario in scenarios:
+        cells: list[Cell] = []
+        for group in groups:
+            baseline: Played | None = None
+            for each in group.implementations:
+                played = player.play(scenario, each, group.settings)
+                baseline = baseline or played
+                cells.append(_cell(group, scenario, each, baseline, played))
+        yield cells
 
 
 def _cell(
     group: Group,
     scenario: Scenario,
     implementation: Implementation,
-    measure: Played,
+    baseline: Played,
     played: Played,
 ) -> Cell:
-    pairs = zip(measure.runs, played.runs, strict=True)
+    pairs = zip(baseline.runs, played.runs, strict=True)
     places = (compare(left, right) for left, right in pairs)
     return Cell(
         group=group.name,
         scenario=scenario.name,
         implementation=implementation.name,
         runs=played.runs,
-        same_bytes=measure.bodies == played.bodies,
+        same_bytes=baseline.bodies == played.bodies,
         divergence=next((place for place in places if place), None),
     )
 
 
 def tally(cells: Sequence[Cell]) -> dict[tuple[str, str], tuple[int, int]]:
     """Return, for each (group, implementation), in how many of how many scenarios it
-    was equal to the measure of its group."""
+    was equal to the baseline of its group."""
     counts: dict[tuple[str, str], tuple[int, int]] = {}
     for cell in cells:
         equal, total = counts.get((cell.group, cell.implementation), (0, 0))

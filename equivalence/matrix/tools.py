@@ -1,14 +1,68 @@
-"""Tools for mechanism scenarios: each does one thing that has broken an agent."""
+"""The tools of the mechanism scenarios: some that any agent might have, whose results
+never change, and some of which each does one thing that has broken an agent."""
 
 from __future__ import annotations
 
+import operator
+import re
 import time
 from collections.abc import Callable
 from datetime import datetime
 from threading import Lock
 from typing import Any, Literal
 
-from tools import TOOLS
+from equivalence.clock import now
+
+
+class ToolError(str):
+    """What a tool returns when it could not do its work: a text for the model."""
+
+    is_error = True
+    """The observer recognises by it a result that reports a failure."""
+
+
+CELSIUS = {
+    ("北京", "Beijing"): 25,
+    ("上海", "Shanghai"): 28,
+    ("香港", "Hong Kong"): 29,
+}
+
+
+def get_weather(city: str) -> str:
+    """Look up the temperature of one city now."""
+    for names, celsius in CELSIUS.items():
+        if city in names:
+            return f"{' '.join(names)}: {celsius} °C"
+    return ToolError(f"Error: no weather for {city!r}.")
+
+
+def get_current_time() -> str:
+    """Tell the current local date, weekday and time."""
+    return now().strftime("%Y-%m-%d %H:%M:%S (%A, UTC%z)")
+
+
+OPERATIONS = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+def calculate(expression: str) -> str:
+    """Compute one operation on two numbers, for example "17 * 23"."""
+    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([-+*/])\s*(\d+\.?\d*)\s*", expression)
+    if found is None:
+        return ToolError(f'Error: {expression!r} is not like "17 * 23".')
+    left, right = (float(n) if "." in n else int(n) for n in found.group(1, 3))
+    return str(OPERATIONS[found[2]](left, right))
+
+
+def get_stock_price(symbol: str) -> str:
+    """Look up the latest share price of one company."""
+    if symbol not in ("腾讯", "Tencent", "0700.HK"):
+        return ToolError(f"Error: no price for {symbol!r}.")
+    return "腾讯 Tencent 0700.HK: 385.6 HKD"
 
 
 def add(a: int, b: int) -> int:
@@ -103,7 +157,10 @@ def choose(
 
 
 _ALL: tuple[Callable[..., Any], ...] = (
-    *TOOLS,
+    get_weather,
+    get_current_time,
+    calculate,
+    get_stock_price,
     add,
     boom,
     divide_by_zero,

@@ -42,6 +42,8 @@ class Agent:
     ask: Callable[[Asking], Any]
     tells_address: bool
     """Whether each question brings it an address of its own."""
+    takes: frozenset[str] = frozenset()
+    """Which of OFFERED it takes."""
 
     def __call__(self, asking: Asking) -> list[Any]:
         """Return the conversation after the question. Raises UsageError if what came
@@ -59,7 +61,11 @@ def agent_of(found: Any, target: str) -> Agent:
             f"{target} is a class: write module:name of an instance, or of a function"
         )
     if callable(getattr(found, "invoke", None)):
-        return Agent(lambda asking: _invoke(found, asking), tells_address=False)
+        return Agent(
+            lambda asking: _invoke(found, asking),
+            tells_address=False,
+            takes=frozenset(("history", "thread_id")),
+        )
     if not callable(found):
         raise UsageError(
             f"{target} is {a(found)}, neither a function nor a graph: write"
@@ -69,6 +75,7 @@ def agent_of(found: Any, target: str) -> Agent:
     return Agent(
         lambda asking: found(asking.question, **_given(names, asking)),
         tells_address=bool({"settings", "base_url"} & names),
+        takes=frozenset(names),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
@@ -13,8 +14,10 @@ from rich.text import Text
 
 from equivalence.judge.compare import Divergence, Judge
 from equivalence.matrix.scenarios import Scenario
+from equivalence.matrix.survival import OUTCOMES, Outcome
 from equivalence.matrix.table import Cell
 from equivalence.runs.record import Run
+from equivalence.runs.words import short
 from equivalence.show.terminal import side_by_side, verdict
 
 
@@ -43,25 +46,56 @@ def _cell_text(cell: Cell) -> Text:
 def matrix_tally(
     out: Console, counts: Mapping[tuple[str, str], tuple[int, int]]
 ) -> None:
-    """Print in how many scenarios each implementation was equal to its measure."""
-    measures: dict[str, str] = {}
+    """Print in how many scenarios each implementation was equal to its baseline."""
+    baselines: dict[str, str] = {}
     for (group, name), (equal, total) in counts.items():
-        measure = measures.setdefault(group, name)
-        if name != measure:
-            out.print(Text(f"{group}: {measure} vs {name}: {equal}/{total} equal"))
+        baseline = baselines.setdefault(group, name)
+        if name != baseline:
+            out.print(Text(f"{group}: {baseline} vs {name}: {equal}/{total} equal"))
+
+
+def survival(out: Console, outcomes: Sequence[Outcome], *, raw: bool) -> None:
+    """Draw, for each agent, a table by kind of scenario, then each scenario that it did
+    not survive, with the first thing that was not right."""
+    for name in dict.fromkeys(each.implementation for each in outcomes):
+        mine = [each for each in outcomes if each.implementation == name]
+        where = "alone" if raw else "behind the gateway's repairs (alone: --raw)"
+        table = Table(title=escape(f"{name}, {where}"), title_justify="left")
+        table.add_column("kind")
+        for outcome in OUTCOMES:
+            table.add_column(outcome, justify="right")
+        for kind in dict.fromkeys(each.scenario.kind for each in mine):
+            of_kind = [each for each in mine if each.scenario.kind == kind]
+            table.add_row(kind.replace("_", " "), *_counted(of_kind), end_section=False)
+        table.add_section()
+        table.add_row("all", *_counted(mine), style="bold")
+        out.print(table)
+        for each in mine:
+            if each.outcome == "not survived":
+                out.print(Text(f"{each.scenario.name}: {each.scenario.why}", "red"))
+                out.print(Text(f"  {short(each.reasons[0])}"))
+        for reason, count in Counter(
+            each.reasons[0] for each in mine if each.outcome == "not applicable"
+        ).items():
+            out.print(Text(f"not applicable, {count}: {reason}", "dim"))
+
+
+def _counted(outcomes: Sequence[Outcome]) -> list[str]:
+    counts = Counter(each.outcome for each in outcomes)
+    return [str(counts[outcome] or "") for outcome in OUTCOMES]
 
 
 def scenario_in_full(out: Console, scenario: Scenario, cells: Sequence[Cell]) -> None:
     """Print one scenario: why it is there, the traces, and the first differing request
     or reply of each pair, side by side with the differing line marked."""
-    out.print(Text(f"{scenario.name}: {scenario.why} ({scenario.seen})", "bold"))
+    out.print(Text(f"{scenario.name}: {scenario.why}", "bold"))
     for group in dict.fromkeys(cell.group for cell in cells):
         members = [cell for cell in cells if cell.group == group]
         for index in range(len(members[0].runs)):
             side_by_side(out, [cell.runs[index] for cell in members])
-        judge, measure = Judge(), members[0]
+        judge, baseline = Judge(), members[0]
         for cell in members[1:]:
-            for left, right in zip(measure.runs, cell.runs, strict=True):
+            for left, right in zip(baseline.runs, cell.runs, strict=True):
                 found = judge(left, right)
                 verdict(out, found)
                 if found.divergence:
