@@ -172,6 +172,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="default: report.html; replaced at once, never half written",
     )
+    report.add_argument(
+        "--all",
+        action="store_true",
+        help="draw each question turn by turn, however many there are",
+    )
 
     score = add(
         "score",

@@ -10,5 +10,5 @@ from equivalence.table import Table
 
 def report_command(arguments: argparse.Namespace, table: Table) -> int:
     """Write the page and say in one line what is on it; return 0."""
-    print(write_report(arguments.files, arguments.out))
+    print(write_report(arguments.files, arguments.out, table, whole=arguments.all))
     return 0
