@@ -56,7 +56,7 @@ VERDICT_SIGNS = {
 }
 FEW = 20
 """Up to so many questions, those that do not differ are drawn turn by turn too."""
-MOST_WHOLE = 300
+MOST_WHOLE = 200
 """So many questions that differ are drawn turn by turn; of the others the first
 difference is shown, so that a browser can still open the page."""
 
