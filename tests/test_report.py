@@ -116,7 +116,9 @@ def test_from_the_difference_on_each_has_a_card_of_its_own(tmp_path: Path) -> No
         page(tmp_path, record("a"), record("b"), changed("other", stopped_early))
     )
     cards = [i for i in tree.all("id") if CARD.fullmatch(i)]
-    assert cards == [f"q1-t{place}" for place in ("1-c0", "2-c0", "2-c2", "0-c0", "0-c2")]
+    assert cards == [
+        f"q1-t{place}" for place in ("1-c0", "2-c0", "2-c2", "0-c0", "0-c2")
+    ]
     assert "a = b = other" in tree.texts["q1-t1-c0"]
     assert "no model call 2: the run had ended, step_limit" in tree.texts["q1-t2-c2"]
 
@@ -394,7 +396,7 @@ def test_of_many_questions_those_that_are_equal_are_one_line(tmp_path: Path) -> 
     html = page(tmp_path, *runs)
     drawn = {i.partition("-")[0] for i in Tree(html).all("id") if CARD.fullmatch(i)}
     assert drawn == {"q8"}
-    assert html.count('<p class="line"') == 29
+    assert html.count('<p class="one"') == 29
     out = tmp_path / "report.html"
     words = ["report", str(tmp_path / "runs.jsonl"), "-o", str(out), "--all"]
     assert main(words) == 0

@@ -17,6 +17,7 @@ import tempfile
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -79,8 +80,8 @@ def write_report(
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     page = _Page(table or Table(), whole)
     try:
-        with draft.open("xb") as file:
-            page.write(index(paths), file)
+        with draft.open("xb") as file, closing(index(paths)) as found:
+            page.write(found, file)
         os.replace(draft, out)
     except RecursionError:
         raise UsageError("a record is nested too deeply to be shown") from None
@@ -116,10 +117,9 @@ class _Page:
     def write(self, found: Index, file: IO[bytes]) -> None:
         """Write the page about the indexed runs."""
         style = (WEB / "page.css").read_text(encoding="utf-8")
-        style += "".join(
-            f".d{depth}{{padding-left:{2 * depth + 2}ch;text-indent:-{2 * depth + 2}ch}}"
-            for depth in range(DEEPEST + 1)
-        )
+        for depth in range(DEEPEST + 1):
+            by = f"{2 * depth + 2}ch"
+            style += f".d{depth}{{padding-left:{by};text-indent:-{by}}}"
         script = (WEB / "page.js").read_text(encoding="utf-8")
         environment = Environment(
             loader=FileSystemLoader(WEB),
@@ -167,9 +167,9 @@ class _Page:
     ) -> None:
         """Judge and draw each question, into one file where it differs, else into the
         other one."""
-        judge, count = Judge(), len(found.places)
-        for number in range(count):
-            columns = _judged(judge, list(found.runs(number)))
+        judge, count = Judge(), len(found.questions)
+        for number, question in enumerate(found.questions, 1):
+            columns = _judged(judge, list(found.runs(question)))
             verdicts = [c.verdict.verdict for c in columns if c.verdict]
             self.counts.update(verdicts)
             self.baselines.setdefault(columns[0].name)
@@ -178,15 +178,15 @@ class _Page:
             kind = "equal" if verdicts else "alone"
             if set(verdicts) - {"equivalent"}:
                 kind = "differing"
-                self.first_difference = self.first_difference or f"q{number + 1}"
+                self.first_difference = self.first_difference or f"q{number}"
             self.drawn[kind] += 1
             most = MOST_WHOLE if kind == "differing" else (count <= FEW) * FEW
             drawn = self.whole or self.drawn[kind] <= most
             html = template.render(
-                q=Question(number + 1, columns, self.tool_lists) if drawn else None,
+                q=Question(number, columns, self.tool_lists) if drawn else None,
                 verdicts=grouped_verdicts(columns),
                 baseline=columns[0],
-                number=number + 1,
+                number=number,
                 count=count,
                 kind=kind,
             )
@@ -194,8 +194,8 @@ class _Page:
             into.write(html.encode("utf-8", "backslashreplace"))
 
     def _scope(self, found: Index) -> str:
-        asked = {key[:-1] for key in found.asked}
-        tries = len({key[-1] for key in found.asked})
+        asked = {key[:-1] for key in found.questions}
+        tries = len({key[-1] for key in found.questions})
         return (
             f"{counted(len(asked), 'question')}"
             f"{f', {tries} tries' if tries > 1 else ''},"

@@ -1,8 +1,4 @@
-"""Files of runs, indexed: which run of which question stands where.
-
-A run is held by its file and offset, never by itself, so that what a page needs of
-memory does not grow with what the runs hold.
-"""
+"""Files of runs side by side: which run of which question stands where."""
 
 from __future__ import annotations
 
@@ -13,72 +9,65 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from equivalence.errors import UsageError
-from equivalence.runs.files import read_run, runs_with_offsets
-from equivalence.runs.record import Run
+from equivalence.runs.files import RunIndex
+from equivalence.runs.record import Asked, Run
 
 Name = tuple[str, int]
-"""An implementation, and the number of the file in which it is another one than in the
+"""An implementation, and the number of its file where it is another one than in the
 other files; 0 where all files mean the same by it."""
+Question = tuple[str, ...]
+"""The earlier questions, the question, and which try it is."""
 
 
 @dataclass
 class Index:
-    """The runs of the files by question, history and repeat."""
+    """The runs of several files by question; none of them is held in memory."""
 
-    paths: list[Path]
-    asked: list[tuple[str, ...]] = field(default_factory=list)
-    """Earlier questions, question and repeat of each question."""
-    places: list[dict[Name, tuple[int, int]]] = field(default_factory=list)
-    """For each question: the number of the file and the offset of each run."""
+    files: list[RunIndex]
+    questions: dict[Question, dict[Name, tuple[int, Asked]]] = field(
+        default_factory=dict
+    )
+    """The runs of each question: the number of the file, and which run of it."""
     labels: dict[Name, str] = field(default_factory=dict)
     """What heads each run, in the order of the files; the first one of a question is
     the baseline of its others."""
 
-    def runs(self, number: int) -> Iterator[tuple[str, Run]]:
-        """Read the runs of one question, by its number from 0, with their labels."""
-        places = self.places[number]
+    def runs(self, question: Question) -> Iterator[tuple[str, Run]]:
+        """Read the runs of one question, with their labels."""
+        places = self.questions[question]
         for name, label in self.labels.items():
             if name in places:
-                file, offset = places[name]
-                yield label, read_run(self.paths[file], offset)
+                file, asked = places[name]
+                yield label, self.files[file].read(asked)
+
+    def close(self) -> None:
+        """Let the files go."""
+        for file in self.files:
+            file.close()
 
 
 def index(paths: Sequence[Path]) -> Index:
-    """Return the index of the files. Of runs recorded twice in a file the later one
-    counts; files that hold different questions of one implementation are parts of one
-    whole, and in those that hold the same ones its name is told apart by the file.
-    Raises UsageError if a file holds no run or cannot be read."""
+    """Return the index of the files. Files that hold different questions of one
+    implementation are parts of one whole; where two hold the same ones, its name is
+    told apart by the file. Raises UsageError if a file holds no run or cannot be read.
+    """
     paths = list(dict.fromkeys(paths))
-    asked: dict[tuple[str, ...], dict[Name, tuple[int, int]]] = {}
-    names: dict[Name, None] = {}
-    twice: set[str] = set()
-    for number, path in enumerate(paths):
-        empty = True
-        for offset, run in runs_with_offsets(path):
-            empty = False
-            key = (*run.history, run.question, str(run.repeat))
-            runs = asked.setdefault(key, {})
-            name = run.implementation, number
-            if name not in runs and any(n == name[0] for n, _ in runs):
-                twice.add(name[0])
-            runs[name] = number, offset
-            names.setdefault(name)
-        if empty:
+    found = Index([])
+    for path in paths:
+        found.files.append(file := RunIndex([path]))
+        if not file.places:
             raise UsageError(f"{path} holds no run")
-    joined = Index(paths)
-    for key, runs in asked.items():
-        joined.asked.append(key)
-        joined.places.append(
-            {_joined(name, twice): place for name, place in runs.items()}
-        )
-    joined.labels = _labels(
-        list(dict.fromkeys(_joined(name, twice) for name in names)), twice, paths
-    )
-    return joined
-
-
-def _joined(name: Name, twice: set[str]) -> Name:
-    return name if name[0] in twice else (name[0], 0)
+    times = Counter(asked for file in found.files for asked in file.places)
+    twice = {asked.implementation for asked, count in times.items() if count > 1}
+    names: dict[Name, None] = {}
+    for number, file in enumerate(found.files):
+        for asked in file.places:
+            name = asked.implementation, number if asked.implementation in twice else 0
+            names.setdefault(name)
+            question = (*asked.history, asked.question, str(asked.repeat))
+            found.questions.setdefault(question, {})[name] = number, asked
+    found.labels = _labels(list(names), twice, paths)
+    return found
 
 
 def _labels(

@@ -17,14 +17,27 @@ from markupsafe import Markup
 
 from equivalence.gateway.canonical import differences, spelling_alone, text_offset
 from equivalence.gateway.exchange import Exchange
-from equivalence.judge.compare import RULES, Divergence, Verdict, explain, reply, request
+from equivalence.judge.compare import (
+    RULES,
+    Divergence,
+    Verdict,
+    explain,
+    reply,
+    request,
+)
 from equivalence.runs.grounding import note
 from equivalence.runs.hints import hint
 from equivalence.runs.record import STATUSES, Run, Step
 from equivalence.runs.steps import first_choice, text_of, tool_calls
 from equivalence.show.page.values import Fold, Part, contrast, json_html, short, text
 
-CAUSE_SIGNS = {"request": "↑", "reply": "↓", "tool": "ƒ", "control": "◇", "unknown": "?"}
+CAUSE_SIGNS = {
+    "request": "↑",
+    "reply": "↓",
+    "tool": "ƒ",
+    "control": "◇",
+    "unknown": "?",
+}
 MOST_DIFFERENCES = 6
 
 
@@ -218,11 +231,11 @@ class Question:
             kept, now = (
                 each.request.get("messages") for each in (before.exchange, exchange)
             )
-            if isinstance(kept, list) and isinstance(now, list) and kept:
-                if now[: len(kept)] == kept:
-                    words = f"… {len(kept)} messages as in model call {row - 1}"
-                    fold = Fold(f"{before.anchor}-messages", words, len(kept))
-                    folds["$.messages"] = fold
+            lists = isinstance(kept, list) and isinstance(now, list)
+            if lists and kept and now[: len(kept)] == kept:
+                words = f"… {len(kept)} messages as in model call {row - 1}"
+                fold = Fold(f"{before.anchor}-messages", words, len(kept))
+                folds["$.messages"] = fold
         anchors = {"$.messages": f"{card.anchor}-messages"}
         yield "Request", "", "", json_html(sent, asked, folds, anchors)
         told = [p.place.path for p in card.partings if p.part == "reply"]
@@ -376,8 +389,7 @@ def _shared(
 
 
 class ToolLists:
-    """The lists of tools that were offered: long texts, each printed once on the page.
-    """
+    """The lists of tools that were offered, each printed once on the page."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -437,7 +449,7 @@ def _calls(run: Run, row: int, marks: dict[int | None, str]) -> Iterator[Call]:
             words = f"executed as number {step.order + 1}"
         elif mark and not part:
             words = "executed"
-        made_up = {}
+        made_up: dict[str, None] = {}
         for each in step.ungrounded:
             name = f"{each.get('argument')}: " if each.get("argument") else ""
             try:

@@ -219,8 +219,8 @@ def _marked(
     inside: list[tuple[str, Callable[[str], bool]]] = []
     for line in [*lines, _Line("", 0, Markup())]:
         while inside and not inside[-1][1](line.path):
-            tag = inside.pop()[0]
-            yield Markup("</span>" if tag.startswith("<span") else "</mark>")
+            opening, _ = inside.pop()
+            yield Markup("</span>" if opening.startswith("<span") else "</mark>")
         for region in regions:
             if region not in inside and region[1](line.path):
                 inside.append(region)
