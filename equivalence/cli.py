@@ -17,6 +17,7 @@ from equivalence.commands.arguments import (
     add_asked,
     add_comparison,
     add_implementations,
+    add_judge,
     add_model,
     add_output,
 )
@@ -177,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="draw each question turn by turn, however many there are",
     )
+    add_judge(report)
 
     score = add(
         "score",

@@ -33,6 +33,7 @@ from report_records import (
     record,
     reply,
     stopped_early,
+    text_protocol,
     write,
 )
 
@@ -410,3 +411,36 @@ def test_of_runs_recorded_twice_the_later_counts(tmp_path: Path) -> None:
         page(tmp_path, record("a"), changed("b", no_tools), record("a"), record("b"))
     )
     assert "The comparison is equivalent" in tree.text
+
+
+def test_what_the_judge_passes_over_shares_a_card(tmp_path: Path) -> None:
+    runs = write(tmp_path / "runs.jsonl", record("a"), changed("b", one_key_more))
+    out = tmp_path / "page.html"
+    words = ["report", str(runs), "-o", str(out)]
+    assert main([*words, "--ignore", "$.top_p"]) == 0
+    tree = Tree(out.read_text(encoding="utf-8"))
+    assert "The comparison is equivalent" in tree.text
+    assert "a = b" in tree.texts["q1-t1-c0"]
+
+
+def test_accepted_differences_are_shown_with_their_reason(tmp_path: Path) -> None:
+    runs = write(tmp_path / "runs.jsonl", record("a"), changed("b", one_key_more))
+    accept, out = tmp_path / "accept.toml", tmp_path / "page.html"
+    accept.write_text('[[accepted]]\npath = "$.top_p"\nreason = "the upgrade adds it"\n')
+    words = ["report", str(runs), "-o", str(out), "--accept", str(accept)]
+    assert main(words) == 0
+    tree = Tree(out.read_text(encoding="utf-8"))
+    assert "1 of 1 comparisons is accepted" in tree.text
+    assert "a and b: the upgrade adds it" in tree.text
+    assert ("q1-t1-c1", "$.top_p") in tree.marks
+
+
+def test_compared_by_steps_the_difference_is_a_step(tmp_path: Path) -> None:
+    left, right = record("a"), changed("b", text_protocol)
+    right["protocol"] = left["protocol"] = "tool_calls"
+    another_prompt(right)
+    runs, out = write(tmp_path / "runs.jsonl", left, right), tmp_path / "page.html"
+    assert main(["report", str(runs), "-o", str(out), "--compare", "steps"]) == 0
+    tree = Tree(out.read_text(encoding="utf-8"))
+    assert ("q1-t1-c1", "steps[1].arguments.city") in tree.marks
+    assert "Their requests were not compared" in tree.text

@@ -99,6 +99,7 @@ def test_a_device_is_not_replaced(tmp_path: Path) -> None:
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
+@pytest.mark.slow
 def test_many_runs_make_a_small_page_in_little_memory(tmp_path: Path) -> None:
     """2,000 pairs of which 20 differ: under 5 MB, and what is held grows by less than
     2 KB a pair (a run alone is more in memory)."""

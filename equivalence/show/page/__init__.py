@@ -63,7 +63,12 @@ difference is shown, so that a browser can still open the page."""
 
 
 def write_report(
-    paths: Sequence[Path], out: Path, table: Table | None = None, *, whole: bool = False
+    paths: Sequence[Path],
+    out: Path,
+    table: Table | None = None,
+    judge: Judge | None = None,
+    *,
+    whole: bool = False,
 ) -> str:
     """Write the page about the runs of the files; return one line about it. With
     `whole`, each question is drawn turn by turn, however many there are.
@@ -78,7 +83,7 @@ def write_report(
         raise UsageError(f"{out} is not a regular file, so it is not replaced")
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.{os.getpid()}")
-    page = _Page(table or Table(), whole)
+    page = _Page(table or Table(), judge or Judge(), whole)
     try:
         with draft.open("xb") as file, closing(index(paths)) as found:
             page.write(found, file)
@@ -103,8 +108,9 @@ class Source:
 class _Page:
     """What the page is made of, gathered as its questions are drawn."""
 
-    def __init__(self, table: Table, whole: bool) -> None:
+    def __init__(self, table: Table, judge: Judge, whole: bool) -> None:
         self.table = table
+        self.judge = judge
         self.whole = whole
         self.tool_lists = ToolLists()
         self.counts: Counter[str] = Counter()
@@ -167,23 +173,23 @@ class _Page:
     ) -> None:
         """Judge and draw each question, into one file where it differs, else into the
         other one."""
-        judge, count = Judge(), len(found.questions)
+        count = len(found.questions)
         for number, question in enumerate(found.questions, 1):
-            columns = _judged(judge, list(found.runs(question)))
+            columns = _judged(self.judge, list(found.runs(question)))
             verdicts = [c.verdict.verdict for c in columns if c.verdict]
             self.counts.update(verdicts)
             self.baselines.setdefault(columns[0].name)
             for column in columns:
                 self.implementations.setdefault(column.run.implementation)
             kind = "equal" if verdicts else "alone"
-            if set(verdicts) - {"equivalent"}:
+            if set(verdicts) - {"equivalent", "accepted"}:
                 kind = "differing"
                 self.first_difference = self.first_difference or f"q{number}"
             self.drawn[kind] += 1
             most = MOST_WHOLE if kind == "differing" else (count <= FEW) * FEW
             drawn = self.whole or self.drawn[kind] <= most
             html = template.render(
-                q=Question(number, columns, self.tool_lists) if drawn else None,
+                q=self._question(number, columns) if drawn else None,
                 verdicts=grouped_verdicts(columns),
                 baseline=columns[0],
                 number=number,
@@ -192,6 +198,9 @@ class _Page:
             )
             into = differing if kind == "differing" else others
             into.write(html.encode("utf-8", "backslashreplace"))
+
+    def _question(self, number: int, columns: Sequence[Column]) -> Question:
+        return Question(number, columns, self.tool_lists, self.judge.rules)
 
     def _scope(self, found: Index) -> str:
         asked = {key[:-1] for key in found.questions}

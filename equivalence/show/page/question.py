@@ -19,7 +19,9 @@ from equivalence.gateway.canonical import differences, spelling_alone, text_offs
 from equivalence.gateway.exchange import Exchange
 from equivalence.judge.compare import (
     RULES,
+    STRICT,
     Divergence,
+    Rules,
     Verdict,
     explain,
     reply,
@@ -83,6 +85,11 @@ class Parting:
             found.append(f"The two texts differ from character {offset} on.")
         if spelling_alone(left, right):
             found.append("They differ in blanks alone.")
+        if self.place.requests:
+            found.append(
+                "Their requests were not compared; the first difference there:"
+                f" {self.place.requests}."
+            )
         return found
 
     @property
@@ -128,16 +135,20 @@ class Question:
     """All that the page says of one question. `anchors` numbers the tool lists."""
 
     def __init__(
-        self, number: int, columns: Sequence[Column], tool_lists: ToolLists
+        self,
+        number: int,
+        columns: Sequence[Column],
+        tool_lists: ToolLists,
+        rules: Rules = STRICT,
     ) -> None:
-        self.number, self.columns = number, columns
+        self.number, self.columns, self.rules = number, columns, rules
         self.baseline = columns[0]
         self.text, self.history = self.baseline.run.question, self.baseline.run.history
         self.repeat = self.baseline.run.repeat
         self._tool_lists = tool_lists
         for column in columns[1:]:
             if column.verdict and column.verdict.divergence:
-                column.parting = parting_of(self.baseline.run, column)
+                column.parting = parting_of(self.baseline.run, column, rules)
         self._drawn: dict[tuple[int, int], Card] = {}
         count = max(len(column.run.model_calls) for column in columns)
         self.turns = [self._cards(row) for row in range(1, count + 1)]
@@ -159,7 +170,7 @@ class Question:
             if index == 0:  # others share the baseline's card, whatever is marked there
                 content["mark"] = None
             for members, known in groups:
-                if next(differences(known, content), None) is None:
+                if _same(known, content, self.rules):
                     members.append(index)
                     break
             else:
@@ -231,8 +242,8 @@ class Question:
             kept, now = (
                 each.request.get("messages") for each in (before.exchange, exchange)
             )
-            lists = isinstance(kept, list) and isinstance(now, list)
-            if lists and kept and now[: len(kept)] == kept:
+            continued = isinstance(now, list) and kept and now[: len(kept)] == kept
+            if isinstance(kept, list) and continued:
                 words = f"… {len(kept)} messages as in model call {row - 1}"
                 fold = Fold(f"{before.anchor}-messages", words, len(kept))
                 folds["$.messages"] = fold
@@ -251,7 +262,9 @@ class Question:
         name, calls = self.baseline.name, self.baseline.run.model_calls
         if row > len(calls):
             return [], f"{name} made no model call {row}."
-        found = differences(request(calls[row - 1]), request(run.model_calls[row - 1]))
+        found = self.rules.differences(
+            request(calls[row - 1]), request(run.model_calls[row - 1])
+        )
         changes = [
             Change("≠", path, parts=contrast(left, right))
             for path, left, right in islice(found, MOST_DIFFERENCES)
@@ -277,7 +290,7 @@ def grouped_verdicts(
     return sorted(groups.values(), key=lambda g: g[0].verdict == "equivalent")
 
 
-def parting_of(left: Run, column: Column) -> Parting:
+def parting_of(left: Run, column: Column, rules: Rules = STRICT) -> Parting:
     """Return the first difference of a column from the baseline, `left`."""
     assert column.verdict
     assert column.verdict.divergence
@@ -287,7 +300,8 @@ def parting_of(left: Run, column: Column) -> Parting:
         ends = [getattr(run, place.path) for run in (left, right)]
         if ends == [place.left, place.right]:
             rows = (0, 0)
-    steps = _steps_of(place, left, right, rows)
+    by_steps = rules.by == "steps" or left.protocol != right.protocol
+    steps = _steps_of(place, left, right, None if by_steps else rows)
     if rows != (0, 0):
         last = max(len(left.model_calls), len(right.model_calls))
         rows = min(rows[0], last), min(rows[1], last)
@@ -304,16 +318,18 @@ def parting_of(left: Run, column: Column) -> Parting:
 
 
 def _steps_of(
-    place: Divergence, left: Run, right: Run, rows: tuple[int, int]
+    place: Divergence, left: Run, right: Run, rows: tuple[int, int] | None
 ) -> tuple[int | None, int | None]:
     """The step that a path such as steps[3].result means, in both runs: by its place in
-    the turn, or in the whole run where requests are not compared."""
+    the turn, or in the whole run where runs are compared by steps; `rows` is None then.
+    """
     found = re.match(r"steps\[(\d+)\]", place.path)
     if not found:
         return None, None
     index = int(found[1])
-    if left.protocol != right.protocol:
-        return index, index
+    if rows is None:
+        places = [index if index < len(run.steps) else None for run in (left, right)]
+        return places[0], places[1]
     lefts, rights = (
         [i for i, step in enumerate(run.steps) if step.turn == row]
         for run, row in zip((left, right), rows, strict=True)
@@ -324,6 +340,12 @@ def _steps_of(
 def _turn(run: Run, step: Step) -> int:
     """The turn in which a step is shown: its own, or the nearest there is."""
     return min(max(step.turn, 1), len(run.model_calls))
+
+
+def _same(left: dict[str, Any], right: dict[str, Any], rules: Rules) -> bool:
+    requests = rules.differences(left.get("request"), right.get("request"))
+    a, b = ({**each, "request": None} for each in (left, right))
+    return not any(requests) and not any(differences(a, b))
 
 
 def _content(run: Run, row: int, partings: Sequence[Parting]) -> dict[str, Any]:
