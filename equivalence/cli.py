@@ -180,6 +180,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_judge(report)
 
+    step = add(
+        "step",
+        "one question through the source of implementations, line by line, as a page",
+        "The lines are those that were at work when it ran.",
+    )
+    step.add_argument("question", nargs="?", help="default: the first of the table")
+    step.add_argument(
+        "--recorded", type=Path, metavar="FILE", help="take the replies from its runs"
+    )
+    add_implementations(step)
+    step.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    add_model(step)
+    step.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("step.html"),
+        metavar="FILE",
+        help="default: step.html",
+    )
+
     score = add(
         "score",
         "the benchmark: how many cases are completed, at what cost",

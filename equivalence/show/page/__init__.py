@@ -17,7 +17,7 @@ import tempfile
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
@@ -77,21 +77,9 @@ def write_report(
     or no regular file, and OSError if it cannot be written. `out` is replaced at once,
     or not at all.
     """
-    if any(out.resolve() == path.resolve() for path in paths):
-        raise UsageError(f"{out} is one of the files to read")
-    if out.is_symlink() or (out.exists() and not out.is_file()):
-        raise UsageError(f"{out} is not a regular file, so it is not replaced")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
     page = _Page(table or Table(), judge or Judge(), whole)
-    try:
-        with draft.open("xb") as file, closing(index(paths)) as found:
-            page.write(found, file)
-        os.replace(draft, out)
-    except RecursionError:
-        raise UsageError("a record is nested too deeply to be shown") from None
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(out, *paths) as file, closing(index(paths)) as found:
+        page.write(found, file)
     return visible(f"{out}: {page.headline} ({page.scope})")
 
 
@@ -122,25 +110,14 @@ class _Page:
 
     def write(self, found: Index, file: IO[bytes]) -> None:
         """Write the page about the indexed runs."""
-        style = (WEB / "page.css").read_text(encoding="utf-8")
+        style = web("colours.css") + web("page.css")
         for depth in range(DEEPEST + 1):
             by = f"{2 * depth + 2}ch"
             style += f".d{depth}{{padding-left:{by};text-indent:-{by}}}"
-        script = (WEB / "page.js").read_text(encoding="utf-8")
-        environment = Environment(
-            loader=FileSystemLoader(WEB),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=_finalize,
-        )
+        script = web("page.js")
+        environment = templates()
         environment.globals.update(
-            cause_signs=CAUSE_SIGNS,
-            verdict_signs=VERDICT_SIGNS,
-            lang=_lang,
-            short=short,
-            text=text,
+            cause_signs=CAUSE_SIGNS, verdict_signs=VERDICT_SIGNS, short=short
         )
         with tempfile.TemporaryFile() as differing, tempfile.TemporaryFile() as others:
             self._draw(
@@ -151,10 +128,7 @@ class _Page:
                 page=self,
                 differing=_pieces(differing),
                 others=_pieces(others),
-                style=Markup(style),
-                script=Markup(script),
-                style_hash=_hash(style),
-                script_hash=_hash(script),
+                **policy(style, script),
                 causes=CAUSES,
                 rules=RULES,
                 sources=list(self._sources()),
@@ -264,6 +238,56 @@ def _pieces(file: IO[bytes]) -> Iterator[Markup]:
     file.seek(0)
     for line in file:
         yield Markup(line.decode("utf-8"))
+
+
+def web(name: str) -> str:
+    """Return a file of the page: its style, its script."""
+    return (WEB / name).read_text(encoding="utf-8")
+
+
+def templates() -> Environment:
+    """Return the templates: what they print is made visible, then escaped."""
+    environment = Environment(
+        loader=FileSystemLoader(WEB),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.globals["lang"] = _lang
+    return environment
+
+
+def policy(style: str, script: str) -> dict[str, str]:
+    """Return the style and the script of a page, and the hashes by which its policy
+    allows these two and nothing else."""
+    return {
+        "style": Markup(style),
+        "script": Markup(script),
+        "style_hash": _hash(style),
+        "script_hash": _hash(script),
+    }
+
+
+@contextmanager
+def replacing(out: Path, *inputs: Path) -> Iterator[IO[bytes]]:
+    """Open a draft that takes the place of `out` when all went well. Raises UsageError
+    if `out` is one of the inputs or no regular file."""
+    if any(out.resolve() == path.resolve() for path in inputs):
+        raise UsageError(f"{out} is one of the files to read")
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise UsageError(f"{out} is not a regular file, so it is not replaced")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    draft = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        with draft.open("xb") as file:
+            yield file
+        os.replace(draft, out)
+    except RecursionError:
+        raise UsageError("a record is nested too deeply to be shown") from None
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _hash(content: str) -> str:
