@@ -426,7 +426,8 @@ def test_what_the_judge_passes_over_shares_a_card(tmp_path: Path) -> None:
 def test_accepted_differences_are_shown_with_their_reason(tmp_path: Path) -> None:
     runs = write(tmp_path / "runs.jsonl", record("a"), changed("b", one_key_more))
     accept, out = tmp_path / "accept.toml", tmp_path / "page.html"
-    accept.write_text('[[accepted]]\npath = "$.top_p"\nreason = "the upgrade adds it"\n')
+    entry = '[[accepted]]\npath = "$.top_p"\nreason = "the upgrade adds it"\n'
+    accept.write_text(entry, encoding="utf-8")
     words = ["report", str(runs), "-o", str(out), "--accept", str(accept)]
     assert main(words) == 0
     tree = Tree(out.read_text(encoding="utf-8"))

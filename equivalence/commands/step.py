@@ -13,6 +13,7 @@ from equivalence.commands.arguments import (
 from equivalence.errors import UsageError
 from equivalence.gateway import Upstream
 from equivalence.gateway.playback import Playback
+from equivalence.judge.replay import settings_of as settings_recorded
 from equivalence.runs.files import read_runs
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.lines import trace
@@ -45,8 +46,6 @@ def step_command(arguments: argparse.Namespace, table: Table) -> int:
             upstream: Upstream
             if new_upstream is None:
                 run = _answers_for(implementation, recorded)
-                from equivalence.judge.replay import settings_of as settings_recorded
-
                 settings, upstream = settings_recorded(run), Playback(run.model_calls)
             else:
                 upstream = new_upstream(number)

@@ -111,7 +111,9 @@ def source_of(implementation: Implementation) -> Path:
     module = sys.modules[implementation.target.partition(":")[0]]
     file = getattr(module, "__file__", None) or ""
     if not file.endswith(".py"):
-        raise UsageError(f"{name} has no Python source, so there are no lines to follow")
+        raise UsageError(
+            f"{name} has no Python source, so there are no lines to follow"
+        )
     return Path(file)
 
 
@@ -172,4 +174,4 @@ def _tracing(call: Callable[[FrameType, str, Any], Any]) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
-        threading.settrace(threads)  # type: ignore[arg-type]
+        threading.settrace(threads)

@@ -42,7 +42,6 @@ from equivalence.show.page.values import (
     json_html,
     language,
     short,
-    text,
     visible,
 )
 from equivalence.table import Table

@@ -113,6 +113,4 @@ def _message(message: Message) -> dict[str, str]:
 def _script_json(data: Any) -> str:
     """JSON that no text in it can end: < and > are escaped."""
     found = json.dumps(data, ensure_ascii=False)
-    return (
-        found.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    )
+    return found.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

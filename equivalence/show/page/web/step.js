@@ -47,14 +47,16 @@ function light(side) {
 function drawMessages() {
   const trace = traces[chosen(0)];
   const number = moment(chosen(0), place)[2];
-  const before = new Set(number ? trace.events[number - 1].messages : []);
+  const before = number ? [...trace.events[number - 1].messages] : [];
   const list = get("messages");
   list.replaceChildren(...trace.events[number].messages.map((each) => {
     const { role, text, lang } = trace.messages[each];
     const item = document.createElement("li");
     const who = document.createElement("b");
     who.textContent = role;
-    if (!before.has(each)) item.className = "new";
+    const known = before.indexOf(each);  // the same words may be said twice
+    if (known < 0) item.className = "new";
+    else before.splice(known, 1);
     const said = document.createElement("span");
     if (lang) said.lang = lang;
     said.textContent = text;
