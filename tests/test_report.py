@@ -398,6 +398,7 @@ def test_of_many_questions_those_that_are_equal_are_one_line(tmp_path: Path) -> 
     drawn = {i.partition("-")[0] for i in Tree(html).all("id") if CARD.fullmatch(i)}
     assert drawn == {"q8"}
     assert html.count('<p class="one"') == 29
+    assert "29 questions are one line each" in html
     out = tmp_path / "report.html"
     words = ["report", str(tmp_path / "runs.jsonl"), "-o", str(out), "--all"]
     assert main(words) == 0
@@ -445,3 +446,16 @@ def test_compared_by_steps_the_difference_is_a_step(tmp_path: Path) -> None:
     tree = Tree(out.read_text(encoding="utf-8"))
     assert ("q1-t1-c1", "steps[1].arguments.city") in tree.marks
     assert "Their requests were not compared" in tree.text
+
+
+def test_of_very_many_differences_the_first_are_drawn_and_all_are_named(
+    tmp_path: Path,
+) -> None:
+    runs = [record(n, f"question {i}") for i in range(110) for n in ("a", "b")]
+    for run in runs[1::2]:
+        one_key_more(run)
+    tree = Tree(page(tmp_path, *runs))
+    drawn = {i.partition("-")[0] for i in tree.all("id") if CARD.fullmatch(i)}
+    assert len(drawn) == 100
+    assert tree.text.count("b: request, model call 1, $.top_p") == 10
+    assert {f"q{number}" for number in range(1, 111)} <= set(tree.all("id"))

@@ -209,4 +209,8 @@ def test_two_thousand_questions_open_at_once(window: Window, tmp_path: Path) -> 
     page = window.open(out)
     assert page.locator("aside").count() == 20
     assert page.locator(".one").count() == 1980
+    assert not page.locator(".one").first.is_visible()
+    page.locator("a[href='#equal']").click()
+    assert page.locator(".one").first.is_visible()
+    assert page.locator("nav + main > .question").count() == 20
     assert page.locator("aside").first.is_visible()

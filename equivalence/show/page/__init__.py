@@ -56,7 +56,7 @@ VERDICT_SIGNS = {
 }
 FEW = 20
 """Up to so many questions, those that do not differ are drawn turn by turn too."""
-MOST_WHOLE = 200
+MOST_WHOLE = 100
 """So many questions that differ are drawn turn by turn; of the others the first
 difference is shown, so that a browser can still open the page."""
 
@@ -104,6 +104,8 @@ class _Page:
         self.baselines: dict[str, None] = {}
         self.implementations: dict[str, None] = {}
         self.drawn: Counter[str] = Counter()
+        self.undrawn = 0
+        """How many questions are not drawn turn by turn."""
         self.first_difference = ""
         self.headline = self.scope = ""
 
@@ -132,6 +134,7 @@ class _Page:
                 rules=RULES,
                 sources=list(self._sources()),
                 tool_names=tool_names,
+                few=FEW,
                 json_html=json_html,
             )
             for piece in pieces:
@@ -161,6 +164,7 @@ class _Page:
             self.drawn[kind] += 1
             most = MOST_WHOLE if kind == "differing" else (count <= FEW) * FEW
             drawn = self.whole or self.drawn[kind] <= most
+            self.undrawn += not drawn
             html = template.render(
                 q=self._question(number, columns) if drawn else None,
                 verdicts=grouped_verdicts(columns),
