@@ -230,6 +230,14 @@ def test_a_request_shows_what_it_adds_to_the_one_before(tmp_path: Path) -> None:
     assert {"#tools-1", "#q1-t1-c0-messages"} <= set(tree.all("href"))
 
 
+def test_a_request_that_changes_an_old_message_is_shown_whole(tmp_path: Path) -> None:
+    run = record("a")
+    run["exchanges"][1]["request"]["messages"][0]["content"] = "Be bold."
+    tree = Tree(page(tmp_path, run))
+    assert "as in model call" not in tree.text
+    assert tree.texts["q1-t2-c0"].count("Be bold.") == 2  # what it added, request
+
+
 def test_where_two_texts_differ_is_told_to_the_character(tmp_path: Path) -> None:
     text = Tree(page(tmp_path, record("a"), changed("b", another_prompt))).text
     assert "The two texts differ from character 27 on." in text
