@@ -456,6 +456,7 @@ def test_compared_by_steps_the_difference_is_a_step(tmp_path: Path) -> None:
     assert "Their requests were not compared" in tree.text
 
 
+@pytest.mark.slow
 def test_of_very_many_differences_the_first_are_drawn_and_all_are_named(
     tmp_path: Path,
 ) -> None:

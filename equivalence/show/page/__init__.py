@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -117,9 +118,6 @@ class _Page:
             style += f".d{depth}{{padding-left:{by};text-indent:-{by}}}"
         script = web("page.js")
         environment = templates()
-        environment.globals.update(
-            cause_signs=CAUSE_SIGNS, verdict_signs=VERDICT_SIGNS, short=short
-        )
         with tempfile.TemporaryFile() as differing, tempfile.TemporaryFile() as others:
             self._draw(
                 found, environment.get_template("question.jinja"), differing, others
@@ -248,6 +246,7 @@ def web(name: str) -> str:
     return (WEB / name).read_text(encoding="utf-8")
 
 
+@cache
 def templates() -> Environment:
     """Return the templates: what they print is made visible, then escaped."""
     environment = Environment(
@@ -258,7 +257,9 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.globals["lang"] = _lang
+    environment.globals.update(
+        lang=_lang, short=short, cause_signs=CAUSE_SIGNS, verdict_signs=VERDICT_SIGNS
+    )
     return environment
 
 
