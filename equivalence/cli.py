@@ -19,6 +19,7 @@ from equivalence.commands.arguments import (
     add_command,
     add_comparison,
     add_implementations,
+    add_judge,
     add_model,
     add_output,
 )
@@ -197,6 +198,33 @@ def _parser() -> argparse.ArgumentParser:
         default=Path("report.html"),
         metavar="FILE",
         help="default: report.html; replaced at once, never half written",
+    )
+    report.add_argument(
+        "--all",
+        action="store_true",
+        help="draw each question turn by turn, however many there are",
+    )
+    add_judge(report)
+
+    step = add(
+        "step",
+        "one question through the source of implementations, line by line, as a page",
+        "The lines are those that were at work when it ran.",
+    )
+    step.add_argument("question", nargs="?", help="default: the first of the table")
+    step.add_argument(
+        "--recorded", type=Path, metavar="FILE", help="take the replies from its runs"
+    )
+    add_implementations(step)
+    step.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    add_model(step)
+    step.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        default=Path("step.html"),
+        metavar="FILE",
+        help="default: step.html",
     )
 
     score = add(

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from equivalence.runs.files import from_line, to_json
 from equivalence.runs.grounding import mark
-from equivalence.runs.record import SCHEMA, Run
+from equivalence.runs.record import SCHEMA
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = (
@@ -192,7 +193,7 @@ DIVERGENCES = {
     stopped_early: ("control", 2, "status"),
     invented_answer: ("control", 0, "answer"),
     no_answer: ("control", 0, "status"),
-    text_protocol: ("reply", 1, "steps[1].arguments.city"),
+    text_protocol: ("unknown", 1, "steps[1].arguments.city"),
 }
 
 
@@ -206,8 +207,8 @@ def invented(question: str, expression: str, name: str = "stage3") -> Record:
     for step, (tool, arguments, result) in zip(run["steps"], calls, strict=True):
         step |= {"tool": tool, "arguments": arguments, "result": result}
         step["arguments_text"] = json.dumps(arguments, ensure_ascii=False)
-    mark(marked := Run.from_json(run))
-    return marked.to_json()
+    mark(marked := from_line(json.dumps(run)))
+    return to_json(marked)
 
 
 def write(path: Path, *records: Record) -> Path:
@@ -234,13 +235,14 @@ def hostile() -> list[Record]:
         step["ungrounded"] = [{**number, "arrived": 1, "answer": "used"}]
     for each in first["exchanges"]:
         each |= {"repairs": [HOSTILE], "raw_reply": {HOSTILE: HOSTILE}}
+        each["raw_status"] = 200
         each["request"][HOSTILE] = HOSTILE
     first |= {
         "implementation": HOSTILE,
         "history": [HOSTILE],
         "settings": {HOSTILE: HOSTILE, "model": HOSTILE},
         "versions": {HOSTILE: HOSTILE},
-        "status": HOSTILE,
+        "status": "failed",
         "answer": HOSTILE,
         "error": HOSTILE,
         "warnings": [HOSTILE],

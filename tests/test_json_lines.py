@@ -1,46 +1,64 @@
-"""JSON in the report, line by line, foldable, marked where runs part."""
+"""JSON and values on the report page: whole, foldable, marked where runs differ."""
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 from report_records import TOOL
 
-from equivalence.show.page.json_lines import blocks
-from equivalence.show.page.values import contrast, visible
+from equivalence.gateway.canonical import ABSENT
+from equivalence.show.page.values import Fold, contrast, json_html, visible
 
 
-def test_json_in_blocks_is_still_the_json() -> None:
-    value = {"a": [1, {"b": "x\n\"y'"}, []], "c": {}, "d": None, "é": True}
-    text = "\n".join(
-        line.key + line.text
-        for block in blocks(value, ["$.a[1].b", "$.a[1].missing", "$.nowhere[3]"])
-        for line in block.lines
-        if not line.absent
+def plain(found: Markup) -> str:
+    """The text of it, less what is not in the JSON."""
+    kept = re.sub(r'<span class="l d\d+ absent">.*?\n</span>', "", found)
+    return html.unescape(re.sub(r"<[^>]*>", "", kept))
+
+
+def test_json_with_marks_is_still_the_json() -> None:
+    value = {"a": [1, {"b": "x\n\"y'<p>"}, []], "c": {}, "d": None, "é": True}
+    marks = ["$.a[1].b", "$.a[1].missing", "$.nowhere[3]"]
+    found = json_html(value, marks)
+    assert json.loads(plain(found)) == value
+    assert re.findall('data-path="(.*?)"', found) == marks
+    assert "missing: (absent)" in found
+
+
+def test_what_stands_elsewhere_is_folded_unless_the_difference_is_there() -> None:
+    request = {"messages": [1, 2, 3], "tools": [TOOL]}
+    folds = {
+        "$.tools": Fold("tools-1", "[ 1 tool ]"),
+        "$.messages": Fold("earlier", "… 2 messages", 2),
+    }
+    found = plain(json_html(request, folds=folds))
+    assert "".join(found.split()) == '{"messages":[…2messages,3],"tools":[1tool]}'
+    whole = plain(
+        json_html(request, ["$.tools[0].function.name", "$.messages[1]"], folds)
     )
-    assert json.loads(text) == value
+    assert json.loads(whole) == request
 
 
-def test_tools_are_folded_unless_the_difference_is_there() -> None:
-    request = {"model": "m", "tools": [TOOL]}
-    (folded,) = blocks(request)
-    assert [line.tools for line in folded.lines if line.tools] == [(TOOL,)]
-    opened = blocks(request, ["$.tools[0].function.name"])
-    assert not any(line.tools for block in opened for line in block.lines)
-    assert [block.path for block in opened if block.path] == [
-        "$.tools[0].function.name"
-    ]
+def test_items_of_a_list_are_one_element_that_a_fold_leads_to() -> None:
+    found = json_html({"messages": [1, 2], "x": 3}, anchors={"$.messages": "here"})
+    inside = found.partition('<span id="here">')[2]
+    assert plain(Markup(inside[: inside.index("]")])).split() == ["1,", "2"]
 
 
 @pytest.mark.parametrize(
     ("left", "right", "expected"),
     [
         ("Answer briefly.", "Answer briefly. ", ("", "␣")),
+        ("1+2\n", "1+2", ("⏎\n", "")),
         ("上海: 28 °C, cloudy", "上海: 8 °C, cloudy", ("2", "")),
         ("aaaa", "aaa", ("a", "")),
-        ("(absent)", {"a": 1}, ("", "")),
+        (ABSENT, {"a": 1}, ("", "")),
+        ("(absent)", "(absent)!", ("", "!")),
         ("completed", "model call 3", ("", "")),
         (True, 1, ("", "")),
     ],
@@ -48,7 +66,7 @@ def test_tools_are_folded_unless_the_difference_is_there() -> None:
 def test_contrast(left: Any, right: Any, expected: tuple[str, str]) -> None:
     parts = contrast(left, right)
     assert tuple(part.differing for part in parts) == expected
-    assert [part.absent for part in parts] == [left == "(absent)", False]
+    assert [part.absent for part in parts] == [left is ABSENT, False]
 
 
 def test_contrast_of_long_values_stays_short() -> None:
@@ -62,5 +80,6 @@ def test_contrast_of_long_values_stays_short() -> None:
 
 def test_what_cannot_be_seen_is_made_visible() -> None:
     assert visible("a\x00\u202e\u200bb\ud800") == "a\\u0000\\u202e\\u200bb\\ud800"
+    assert visible("\u061c\u2066\x1b\U000e0041") == "\\u061c\\u2066\\u001b\\ue0041"
     for kept in ("plain", "线 1\n\t2", "👩\u200d💻"):
         assert visible(kept) == kept

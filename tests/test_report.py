@@ -19,8 +19,11 @@ from report_records import (
     QUESTION,
     ROOT,
     Record,
+    another_prompt,
+    another_reply,
     another_result,
     changed,
+    exchange,
     failed_reply,
     hostile,
     invented,
@@ -28,6 +31,9 @@ from report_records import (
     no_tools,
     one_key_more,
     record,
+    reply,
+    stopped_early,
+    text_protocol,
     write,
 )
 
@@ -41,7 +47,7 @@ SHARES = {
 
 
 class Tree(HTMLParser):
-    """What a page consists of; marks and texts are kept by the cell they stand in."""
+    """What a page consists of; marks and texts are kept by the card they stand in."""
 
     VOID = frozenset({"meta", "input", "br", "img", "link"})
 
@@ -62,7 +68,7 @@ class Tree(HTMLParser):
         if tag not in self.VOID:
             self.open.append((tag, found))
         if tag == "mark":
-            self.marks.append((self._cell(), found["data-path"] or ""))
+            self.marks.append((self._card(), found["data-path"] or ""))
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop()[0] == tag
@@ -73,10 +79,10 @@ class Tree(HTMLParser):
             setattr(self, inside, getattr(self, inside) + data)
         else:
             self.text += data
-            self.texts[self._cell()] = self.texts.get(self._cell(), "") + data
+            self.texts[self._card()] = self.texts.get(self._card(), "") + data
 
-    def _cell(self) -> str:
-        ids = [a.get("id") for tag, a in self.open if tag == "td" and a.get("id")]
+    def _card(self) -> str:
+        ids = [a.get("id") for tag, a in self.open if tag == "article"]
         return ids[-1] or "" if ids else ""
 
     def all(self, attribute: str) -> list[str]:
@@ -89,20 +95,44 @@ def page(folder: Path, *records: Record) -> str:
     return out.read_text(encoding="utf-8")
 
 
-def test_a_column_an_implementation_and_a_row_a_turn(tmp_path: Path) -> None:
+CARD = re.compile(r"q\d+-t\d+-c\d+")
+
+
+def test_runs_that_did_the_same_in_a_turn_share_a_card(tmp_path: Path) -> None:
     names = ["stage1", "stage2", "stage3"]
     questions = [QUESTION, "Compute 1 + 1"]
     tree = Tree(page(tmp_path, *(record(n, q) for q in questions for n in names)))
-    tables = Counter(a.get("class") for tag, a in tree.tags if tag == "table")
-    assert tables == {"summary": 1, "compare": 2}
-    for number in (1, 2):
-        cells = {i for i in tree.all("id") if re.fullmatch(rf"q{number}-c\d-r\d", i)}
-        rows = (1, 2, 0)  # two turns and the end
-        assert cells == {f"q{number}-c{c}-r{r}" for c in range(3) for r in rows}
+    cards = [i for i in tree.all("id") if CARD.fullmatch(i)]
+    rows = (1, 2, 0)  # two turns and the end
+    assert cards == [f"q{number}-t{row}-c0" for number in (1, 2) for row in rows]
     assert not tree.marks
     assert "All 4 comparisons are equivalent" in tree.text
-    assert 'get_weather(city="北京")' in tree.texts["q1-c0-r1"]
-    assert "上海更暖和。" in tree.texts["q1-c2-r0"]
+    assert 'get_weather(city="北京")' in tree.texts["q1-t1-c0"]
+    assert "上海更暖和。" in tree.texts["q1-t0-c0"]
+    assert tree.text.count("stage1 = stage2 = stage3") == 8  # and the settings of each
+
+
+def test_from_the_difference_on_each_has_a_card_of_its_own(tmp_path: Path) -> None:
+    tree = Tree(
+        page(tmp_path, record("a"), record("b"), changed("other", stopped_early))
+    )
+    cards = [i for i in tree.all("id") if CARD.fullmatch(i)]
+    assert cards == [
+        f"q1-t{place}" for place in ("1-c0", "2-c0", "2-c2", "0-c0", "0-c2")
+    ]
+    assert "a = b = other" in tree.texts["q1-t1-c0"]
+    assert "no model call 2: the run had ended, step_limit" in tree.texts["q1-t2-c2"]
+
+
+def test_the_difference_comes_first_and_the_legend_is_folded(tmp_path: Path) -> None:
+    runs = [record(n, q) for q in ("one", "two") for n in ("a", "b")]
+    runs[3]["exchanges"][0]["request"]["top_p"] = 1
+    html = page(tmp_path, *runs)
+    places = [html.index(f'id="{i}"') for i in ("q2", "q2-t1-c0", "q1", "reading")]
+    assert places == sorted(places)
+    assert places[0] < html.index("<aside") < places[1]
+    assert '<details id="reading"' in html
+    assert "Ignored in the comparison" in html
 
 
 @pytest.mark.parametrize("change", DIVERGENCES, ids=lambda change: change.__name__)
@@ -112,13 +142,14 @@ def test_each_divergence_is_marked_once_on_both_sides(
     cause, row, path = DIVERGENCES[change]
     tree = Tree(page(tmp_path, record("stage2"), changed("other", change)))
     assert Counter(cell for cell, _ in tree.marks) == {
-        f"q1-c0-r{row}": 1,
-        f"q1-c1-r{row}": 1,
+        f"q1-t{row}-c0": 1,
+        f"q1-t{row}-c1": 1,
     }
     assert {found for _, found in tree.marks} == {path} or change is failed_reply
     asides = [a for tag, a in tree.tags if tag == "aside"]
     assert [a["class"] for a in asides] == [f"parting cause-{cause}"]
-    assert "parts from this here" in tree.texts[f"q1-c0-r{row}"]
+    assert "First difference of other" in tree.texts[f"q1-t{row}-c0"]
+    assert "First difference from stage2" in tree.texts[f"q1-t{row}-c1"]
 
 
 def test_ids_are_unique_and_every_link_leads_somewhere(tmp_path: Path) -> None:
@@ -151,7 +182,7 @@ def test_hostile_content_stays_text(tmp_path: Path) -> None:
     plain = Tree(page(tmp_path, record("stage3"), changed("other", lost_result)))
     tree = Tree(page(tmp_path, *hostile()))
     more = {tag for tag, _ in tree.tags} - {tag for tag, _ in plain.tags}
-    assert more <= {"details", "pre", "summary", "i", "b"}
+    assert more <= {"ul", "li", "pre", "i", "b"}
     counts = Counter(tag for tag, _ in tree.tags)
     assert (counts["script"], counts["style"], counts["title"]) == (1, 1, 1)
     assert not [name for _, a in tree.tags for name in a if name.startswith("on")]
@@ -168,24 +199,84 @@ def test_the_same_records_give_the_same_page(tmp_path: Path) -> None:
 
 def test_each_layer_shows_what_it_added(tmp_path: Path) -> None:
     tree = Tree(page(tmp_path, record("stage3"), changed("other", one_key_more)))
-    first, second = tree.texts["q1-c1-r1"], tree.texts["q1-c1-r2"]
+    first, second = tree.texts["q1-t1-c1"], tree.texts["q1-t2-c0"]
     squeezed = " ".join(first.split())
     assert "+ system Be careful." in squeezed
     assert f"+ the question {QUESTION}" in squeezed
     assert "≠ $.top_p was − absentis + 1" in squeezed
     assert "+ tool 北京: 25 °C" in " ".join(second.split())
-    assert "The same request as stage3's." in second
+    assert "stage3 = other" in second
 
 
-def test_the_source_of_a_stage_stands_beside_its_turns(tmp_path: Path) -> None:
-    tree = Tree(page(tmp_path, record("stage3"), record("my.module:agent")))
+def test_the_files_of_the_table_are_on_the_page_and_no_other(tmp_path: Path) -> None:
+    tree = Tree(page(tmp_path, record("stage3"), record("os:getcwd")))
     code = (ROOT / "stage3_pure_loop" / "agent.py").read_text(encoding="utf-8")
-    assert "def run_tools(" in tree.texts["q1-c0-r1"]
-    assert "def run_tools(" not in tree.texts["q1-c0-r2"]  # this turn called no tool
-    assert "def call_model(" in tree.texts["q1-c0-r2"]
-    assert "def run_agent(" in tree.texts["q1-c0-r0"]
-    assert "def " not in tree.texts["q1-c1-r1"]
     assert all(line in tree.text for line in code.splitlines())
+    assert "a for-loop over a list" in tree.text
+    assert Counter(a.get("class") for _, a in tree.tags)["source"] == 1
+
+
+def test_prompts_are_text_with_their_line_breaks(tmp_path: Path) -> None:
+    run = record("a")
+    for each in run["exchanges"]:
+        each["request"]["messages"][0]["content"] = "Be brief.\n\n- Use the tools."
+    html = page(tmp_path, run)
+    assert '<span class="prompt">Be brief.\n\n- Use the tools.</span>' in html
+
+
+def test_a_request_shows_what_it_adds_to_the_one_before(tmp_path: Path) -> None:
+    tree = Tree(page(tmp_path, record("a")))
+    assert "… 2 messages as in model call 1" in tree.texts["q1-t2-c0"]
+    assert {"#tools-1", "#q1-t1-c0-messages"} <= set(tree.all("href"))
+
+
+def test_a_request_that_changes_an_old_message_is_shown_whole(tmp_path: Path) -> None:
+    run = record("a")
+    run["exchanges"][1]["request"]["messages"][0]["content"] = "Be bold."
+    tree = Tree(page(tmp_path, run))
+    assert "as in model call" not in tree.text
+    assert tree.texts["q1-t2-c0"].count("Be bold.") == 2  # what it added, request
+
+
+def test_where_two_texts_differ_is_told_to_the_character(tmp_path: Path) -> None:
+    text = Tree(page(tmp_path, record("a"), changed("b", another_prompt))).text
+    assert "The two texts differ from character 27 on." in text
+    assert "They differ in blanks alone." in text
+    other = Tree(page(tmp_path, record("a"), changed("b", another_result))).text
+    assert "from character 4 on" in other
+    assert "blanks alone" not in other
+
+
+def test_a_follow_up_differs_since_the_question_where_it_began(tmp_path: Path) -> None:
+    runs = [record(name, "first") for name in ("a", "b")]
+    another_reply(runs[1])
+    for name, told in (("a", "上海更暖和。"), ("b", "上海。")):
+        run = record(name, "second", history=["first"])
+        earlier = [{"role": "user", "content": "first"}, reply(told)]
+        earlier[1] = earlier[1]["choices"][0]["message"]
+        for each in run["exchanges"]:
+            each["request"]["messages"][1:1] = copy.deepcopy(earlier)
+        runs.append(run)
+    tree = Tree(page(tmp_path, *runs))
+    assert "At the earlier question 'first': The same request got" in tree.text
+    assert ("q2-t1-c0", "$.messages[2].content") in tree.marks
+
+
+def test_calls_under_way_together_are_marked_where_they_stand(tmp_path: Path) -> None:
+    runs = []
+    for name, cities in (("a", ("北京", "上海")), ("b", ("上海", "北京"))):
+        run = record(name, answer="done", steps=[])
+        asked = [[{"role": "user", "content": city}] for city in cities]
+        run["exchanges"] = [
+            exchange(messages, reply(f"{messages[0]['content']} {name}"[:2]))
+            | {"began": float(began), "ms": 9.0}
+            for began, messages in enumerate(asked)
+        ]
+        runs.append(run)
+    runs[1]["exchanges"][1]["reply"] = reply("other")  # 北京 is the second call of b
+    tree = Tree(page(tmp_path, *runs))
+    assert "model call 1 (2 there)" in tree.text
+    assert {cell for cell, _ in tree.marks} == {"q1-t1-c0", "q1-t2-c1"}
 
 
 def test_repairs_warnings_attempts_and_errors_are_shown(tmp_path: Path) -> None:
@@ -193,9 +284,12 @@ def test_repairs_warnings_attempts_and_errors_are_shown(tmp_path: Path) -> None:
     run["exchanges"][1] |= {
         "repairs": ["text_tool_call"],
         "raw_reply": {"raw": 1},
+        "raw_status": 200,
         "attempt": 1,
+        "began": 2.0,
     }
-    failed = {**copy.deepcopy(run["exchanges"][1]), "status": 503, "attempt": 0}
+    before = {"status": 503, "attempt": 0, "began": 1.0}
+    failed = {**copy.deepcopy(run["exchanges"][1]), **before}
     run["exchanges"].insert(1, failed)
     run |= {"status": "model_error", "error": "the endpoint answered 401: no key"}
     text = Tree(page(tmp_path, run)).text
@@ -230,7 +324,7 @@ def test_a_number_that_nobody_said_is_marked_in_its_argument(
 ) -> None:
     html = page(tmp_path, invented(SHARES[language], expression))
     assert UNGROUNDED.findall(html) == marked
-    shown = " ".join(Tree(html).texts["q1-c0-r1"].split())
+    shown = " ".join(Tree(html).texts["q1-t1-c0"].split())
     assert f'calculate(expression="{expression}")' in shown
     notes = [f"⚠ expression: {n} is in neither the question" for n in marked]
     for note in notes:
@@ -241,21 +335,21 @@ def test_a_number_that_nobody_said_is_marked_in_its_argument(
 def test_the_mark_says_what_became_of_the_number(tmp_path: Path) -> None:
     run = invented(SHARES["zh"], "300 * 100")
     note = "the real value, 385.6, came in turn 1; the answer corrected it"
-    assert note in Tree(page(tmp_path, run)).texts["q1-c0-r1"]
+    assert note in Tree(page(tmp_path, run)).texts["q1-t1-c0"]
     run["steps"][1] |= {"arguments": "300 *", "arguments_text": "300 *"}
     run["steps"][1]["ungrounded"][0] |= {"argument": "", "real": None, "arrived": None}
     html = page(tmp_path, run)
     assert UNGROUNDED.findall(html) == ["300"]
-    assert "⚠ 300 is in neither" in Tree(html).texts["q1-c0-r1"]
+    assert "⚠ 300 is in neither" in Tree(html).texts["q1-t1-c0"]
     run["steps"][1]["ungrounded"][0]["number"] = "7"  # not in the text as it stands
     assert UNGROUNDED.findall(page(tmp_path, run)) == ["300 *"]
 
 
 def test_what_was_grounded_on_one_side_only_is_not_the_same(tmp_path: Path) -> None:
     runs = [invented(SHARES["en"], "300 * 100", name) for name in ("a", "b")]
-    assert "= same as a" in Tree(page(tmp_path, *runs)).texts["q1-c1-r1"]
+    assert "a = b" in Tree(page(tmp_path, *runs)).texts["q1-t1-c0"]
     runs[1]["steps"][1]["ungrounded"][0]["answer"] = "used"
-    assert "= same as a" not in Tree(page(tmp_path, *runs)).texts["q1-c1-r1"]
+    assert "a = b" not in Tree(page(tmp_path, *runs)).texts["q1-t1-c0"]
 
 
 def test_the_invented_price_of_the_offline_model_is_marked(
@@ -269,8 +363,10 @@ def test_the_invented_price_of_the_offline_model_is_marked(
     assert main(asked) == 0
     assert main(["report", str(runs), "-o", str(out)]) == 0
     html = out.read_text(encoding="utf-8")
-    assert UNGROUNDED.findall(html) == ["300", "300"]
-    assert "the real value, 385.6, came in turn 1" in Tree(html).texts["q1-c1-r1"]
+    assert UNGROUNDED.findall(html) == ["300"]
+    shown = Tree(html).texts["q1-t1-c0"]
+    assert "stage3 = stage4" in shown
+    assert "the real value, 385.6, came in turn 1" in shown
 
 
 def test_the_language_of_chinese_text_is_told(tmp_path: Path) -> None:
@@ -288,8 +384,35 @@ def test_a_name_in_two_files_is_told_apart_by_the_file(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
     assert main(["report", str(before), str(after), "-o", str(out)]) == 0
     text = Tree(out.read_text(encoding="utf-8")).text
-    assert "3 implementations, measured against stage3 in before.jsonl" in text
+    assert "3 implementations, baseline stage3 in before.jsonl" in text
     assert "stage3 in after.jsonl" in text
+
+
+def test_shards_are_joined_by_naming_them(tmp_path: Path) -> None:
+    shards = [
+        write(tmp_path / f"{q}.jsonl", record("a", q), record("b", q))
+        for q in ("one", "two")
+    ]
+    out = tmp_path / "page.html"
+    assert main(["report", *map(str, shards), "-o", str(out)]) == 0
+    text = Tree(out.read_text(encoding="utf-8")).text
+    assert "2 questions, 2 implementations, baseline a" in text
+
+
+def test_of_many_questions_those_that_are_equal_are_one_line(tmp_path: Path) -> None:
+    runs = [record(n, f"question {i}") for i in range(30) for n in ("a", "b")]
+    one_key_more(runs[15])  # b at question 7
+    html = page(tmp_path, *runs)
+    drawn = {i.partition("-")[0] for i in Tree(html).all("id") if CARD.fullmatch(i)}
+    assert drawn == {"q8"}
+    assert html.count('<p class="one"') == 29
+    assert "29 questions are one line each" in html
+    out = tmp_path / "report.html"
+    words = ["report", str(tmp_path / "runs.jsonl"), "-o", str(out), "--all"]
+    assert main(words) == 0
+    tree = Tree(out.read_text(encoding="utf-8"))
+    drawn = {i.partition("-")[0] for i in tree.all("id") if CARD.fullmatch(i)}
+    assert len(drawn) == 30
 
 
 def test_of_runs_recorded_twice_the_later_counts(tmp_path: Path) -> None:
@@ -297,3 +420,51 @@ def test_of_runs_recorded_twice_the_later_counts(tmp_path: Path) -> None:
         page(tmp_path, record("a"), changed("b", no_tools), record("a"), record("b"))
     )
     assert "The comparison is equivalent" in tree.text
+
+
+def test_what_the_judge_passes_over_shares_a_card(tmp_path: Path) -> None:
+    runs = write(tmp_path / "runs.jsonl", record("a"), changed("b", one_key_more))
+    out = tmp_path / "page.html"
+    words = ["report", str(runs), "-o", str(out)]
+    assert main([*words, "--ignore", "$.top_p"]) == 0
+    tree = Tree(out.read_text(encoding="utf-8"))
+    assert "The comparison is equivalent" in tree.text
+    assert "a = b" in tree.texts["q1-t1-c0"]
+
+
+def test_accepted_differences_are_shown_with_their_reason(tmp_path: Path) -> None:
+    runs = write(tmp_path / "runs.jsonl", record("a"), changed("b", one_key_more))
+    accept, out = tmp_path / "accept.toml", tmp_path / "page.html"
+    entry = '[[accepted]]\npath = "$.top_p"\nreason = "the upgrade adds it"\n'
+    accept.write_text(entry, encoding="utf-8")
+    words = ["report", str(runs), "-o", str(out), "--accept", str(accept)]
+    assert main(words) == 0
+    tree = Tree(out.read_text(encoding="utf-8"))
+    assert "1 of 1 comparisons is accepted" in tree.text
+    assert "a and b: the upgrade adds it" in tree.text
+    assert ("q1-t1-c1", "$.top_p") in tree.marks
+
+
+def test_compared_by_steps_the_difference_is_a_step(tmp_path: Path) -> None:
+    left, right = record("a"), changed("b", text_protocol)
+    right["protocol"] = left["protocol"] = "tool_calls"
+    another_prompt(right)
+    runs, out = write(tmp_path / "runs.jsonl", left, right), tmp_path / "page.html"
+    assert main(["report", str(runs), "-o", str(out), "--compare", "steps"]) == 0
+    tree = Tree(out.read_text(encoding="utf-8"))
+    assert ("q1-t1-c1", "steps[1].arguments.city") in tree.marks
+    assert "Their requests were not compared" in tree.text
+
+
+@pytest.mark.slow
+def test_of_very_many_differences_the_first_are_drawn_and_all_are_named(
+    tmp_path: Path,
+) -> None:
+    runs = [record(n, f"question {i}") for i in range(110) for n in ("a", "b")]
+    for run in runs[1::2]:
+        one_key_more(run)
+    tree = Tree(page(tmp_path, *runs))
+    drawn = {i.partition("-")[0] for i in tree.all("id") if CARD.fullmatch(i)}
+    assert len(drawn) == 100
+    assert tree.text.count("b: request, model call 1, $.top_p") == 10
+    assert {f"q{number}" for number in range(1, 111)} <= set(tree.all("id"))

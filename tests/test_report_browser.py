@@ -1,11 +1,11 @@
-"""The report page in a browser: narrow, dark, by keyboard, hostile."""
+"""The report page in a browser: narrow, dark, by keyboard, hostile, without scripts."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from report_records import (
@@ -20,15 +20,10 @@ from report_records import (
 )
 
 from equivalence.cli import main
-from tests.browser import CHROMIUM, Browser
+from tests.browser import SIZES, Window, chromium, window
 
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if not CHROMIUM:
-        pytest.skip("chromium is not installed: apt-get install chromium")
-    with Browser(tmp_path_factory.mktemp("profile")) as running:
-        yield running
+__all__ = ["chromium", "window"]  # fixtures
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +50,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
-SIZES = {"desk": (1440, 1000), "tablet": (820, 1100), "phone": (375, 812)}
 CONTRAST = """
 (() => {
   const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -86,172 +80,137 @@ CONTRAST = """
 """
 
 
+OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
+LOST_RESULT = f"#q1-t2-c{1 + list(DIVERGENCES).index(lost_result)}"
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", ["different", "hostile", "equal"])
 def test_the_page_opens_from_disk_and_fits(
-    browser: Browser, pages: dict[str, Path], name: str, size: str, dark: bool
+    window: Window, pages: dict[str, Path], name: str, size: str, dark: bool
 ) -> None:
-    browser.resize(*SIZES[size], dark=dark)
-    browser.open(pages[name])
-    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    width = browser.evaluate("document.documentElement.scrollWidth")
-    assert width <= SIZES[size][0]
-    ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    window.resize(size, dark=dark)
+    page = window.open(pages[name])
+    page.evaluate(OPEN_ALL)
+    assert window.fits()
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (max(map(int, re.findall(r"\d+", ground))) < 60) is dark
-    assert browser.evaluate(CONTRAST) == []
-    assert browser.requests() == [pages[name].as_uri()]
-    assert browser.complaints() == []
+    assert page.evaluate(CONTRAST) == []
+    assert window.requests == [pages[name].as_uri()]
+    assert window.complaints == []
 
 
-def test_no_word_of_a_measure_breaks_in_print(
-    browser: Browser, pages: dict[str, Path]
-) -> None:
-    lines = """[...document.querySelectorAll('.chip.measure')].map((chip) => {
-      const word = document.createRange();
-      const text = [...chip.childNodes].find((n) => n.data?.includes('measure'));
-      const start = text.data.indexOf('measure');
-      word.setStart(text, start);
-      word.setEnd(text, start + 'measure'.length);
-      return word.getClientRects().length;
-    })"""
-    browser.resize(1000, 700)
-    browser.open(pages["different"])  # 19 columns
-    browser.send("Emulation.setEmulatedMedia", media="print")
-    try:
-        assert browser.evaluate(lines) == [1, 1]
-    finally:
-        browser.send("Emulation.setEmulatedMedia", media="")
-
-
-def test_hostile_content_fires_nothing(
-    browser: Browser, pages: dict[str, Path]
-) -> None:
-    browser.resize(*SIZES["desk"])
-    browser.open(pages["hostile"])
-    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    for selector in ("a[href^='#q1']", "label:last-of-type", ".open-all", ".copy"):
-        browser.click(selector)
-    assert browser.evaluate("document.images.length + document.scripts.length") == 1
-    assert browser.evaluate("document.querySelector('svg, iframe, object')") is None
-    assert browser.evaluate("document.title").startswith("Of 2 comparisons")
-    assert browser.requests() == [pages["hostile"].as_uri()]
-    assert browser.complaints() == []
+def test_hostile_content_fires_nothing(window: Window, pages: dict[str, Path]) -> None:
+    page = window.open(pages["hostile"])
+    page.evaluate(OPEN_ALL)
+    for selector in ("a[href^='#q1']", ".open-all", ".copy"):
+        page.locator(selector).first.click()
+    assert page.evaluate("document.images.length + document.scripts.length") == 1
+    assert page.locator("svg, iframe, object").count() == 0
+    assert page.title() == "2 of 2 comparisons differ"
+    assert window.requests == [pages["hostile"].as_uri()]
+    assert [line for line in window.complaints if "fired" in line] == []
 
 
 def test_requests_open_on_click_with_the_path_highlighted(
-    browser: Browser, pages: dict[str, Path]
+    window: Window, pages: dict[str, Path]
 ) -> None:
-    browser.resize(*SIZES["desk"])
-    browser.open(pages["different"], "#q1-c2-r2")  # lost_result
-    mark = "document.querySelector('#q1-c2-r2 mark')"
-    assert browser.evaluate(f"{mark}.checkVisibility()") is False
-    browser.click("#q1-c2-r2 .wire summary")
-    assert browser.evaluate(f"{mark}.checkVisibility()") is True
-    assert browser.evaluate(f"{mark}.textContent.trim()") == "[4]: (absent)"
-    ground = f"getComputedStyle({mark}).backgroundColor"
-    assert browser.evaluate(ground) != "rgba(0, 0, 0, 0)"
+    page = window.open(pages["different"], LOST_RESULT)
+    mark = page.locator(f"{LOST_RESULT} mark")
+    assert not mark.is_visible()
+    page.locator(f"{LOST_RESULT} .wire summary").first.click()
+    assert mark.is_visible()
+    assert mark.text_content().strip() == "[4]: (absent)"
+    ground = mark.evaluate("e => getComputedStyle(e).backgroundColor")
+    assert ground != "rgba(0, 0, 0, 0)"
 
 
-def test_the_whole_request_is_copied(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.resize(*SIZES["desk"])
-    browser.open(pages["different"])
-    wanted = record("stage3")["exchanges"][1]["request"]
-    pane = "document.querySelectorAll('#q1-c{}-r2 .json')[0]"
-    assert json.loads(browser.evaluate(f"jsonOf({pane.format(0)})")) == wanted
-    lost_result(run := record("lost_result"))
-    found = browser.evaluate(f"jsonOf({pane.format(2)})")
-    assert json.loads(found) == run["exchanges"][1]["request"]
-
-
-def test_the_switch_shows_one_column_beside_the_measure(
-    browser: Browser, pages: dict[str, Path]
-) -> None:
-    shown = (
-        "[...document.querySelectorAll('#q1 tbody tr:first-child td.col')]"
-        ".filter(e => e.checkVisibility()).map(e => e.id)"
+def copied(page: Any, card: str) -> Any:
+    """The request of a card as its button copies it."""
+    return json.loads(
+        page.evaluate(f"jsonOf(document.querySelector('{card} .wire .json'))")
     )
-    browser.resize(*SIZES["desk"])
-    browser.open(pages["equal"])
-    assert browser.evaluate(shown) == ["q1-c0-r1", "q1-c1-r1", "q1-c2-r1"]
-    browser.click("#q1 label:nth-of-type(4)")
-    assert browser.evaluate(shown) == ["q1-c0-r1", "q1-c2-r1"]
-    browser.resize(*SIZES["phone"])
-    assert browser.evaluate(shown) == ["q1-c2-r1"]
-    body = "document.querySelector('#q1-c2-r1 .body').checkVisibility()"
-    assert browser.evaluate(body) is True
-    browser.click("#q1 label:first-of-type")
-    assert browser.evaluate(body) is False  # "= same as stage1" says it all
+
+
+def test_the_whole_request_is_copied(window: Window, pages: dict[str, Path]) -> None:
+    page = window.open(pages["different"])
+    assert page.locator("#q1-t2-c0 a[data-fold]").count() == 2  # tools and messages
+    assert copied(page, "#q1-t2-c0") == record("x")["exchanges"][1]["request"]
+    lost_result(run := record("lost_result"))
+    assert copied(page, LOST_RESULT) == run["exchanges"][1]["request"]
 
 
 @pytest.mark.parametrize("size", ["desk", "phone"])
-def test_a_verdict_jumps_to_its_place(
-    browser: Browser, pages: dict[str, Path], size: str
+def test_a_link_opens_its_place_and_shows_it(
+    window: Window, pages: dict[str, Path], size: str
 ) -> None:
-    browser.resize(*SIZES[size])
-    browser.open(pages["equal"])
-    closed = "document.querySelector('#q4 .turns').open"
-    assert browser.evaluate(closed) is False
-    browser.click("a[href='#q4-c2-head']")
-    assert browser.evaluate(closed) is True
-    browser.open(pages["different"])
-    browser.click("a[href='#q1-c14-r2']")
-    place = browser.evaluate(
-        "document.querySelector('#q1-c14-r2').getBoundingClientRect().toJSON()"
+    window.resize(size)
+    page = window.open(pages["equal"], "#q4-t2-c0")
+    assert page.locator("#q4").evaluate("e => e.open")
+    assert not page.locator("#q3").evaluate("e => e.open")
+    page = window.open(pages["different"])
+    first = page.locator("aside a").last
+    target = page.locator(first.get_attribute("href"))
+    first.click()
+    page.wait_for_function(
+        "e => { const at = e.getBoundingClientRect().top;"
+        " return at >= -1 && at < innerHeight }",
+        arg=target.element_handle(),
     )
-    width, height = SIZES[size]
-    assert 0 <= place["top"] < height
-    assert 0 <= place["left"] < width
 
 
-def test_it_is_all_there_by_keyboard(browser: Browser, pages: dict[str, Path]) -> None:
-    browser.resize(*SIZES["desk"])
-    browser.open(pages["equal"])
+def test_it_is_all_there_by_keyboard(window: Window, pages: dict[str, Path]) -> None:
+    page = window.open(pages["different"])
     where = (
         "(() => { const e = document.activeElement; return [e.tagName,"
         " (e.closest('[id]') || e).id, e.textContent.trim().slice(0, 30)] })()"
     )
-    outline = "getComputedStyle(document.activeElement).outlineStyle"
-    browser.press("Tab")
-    assert browser.evaluate(where)[2] == "Skip to the summary"
+    page.keyboard.press("Tab")
+    assert page.evaluate(where)[2] == "Skip to the questions"
     visited, ringed = [], set()
-    for _ in range(60):
-        visited.append(tuple(browser.evaluate(where)))
-        if visited[-1][0] != "INPUT":  # the ring of a radio is on its label
-            ringed.add(browser.evaluate(outline))
+    while len(visited) < 80:
+        visited.append(tuple(page.evaluate(where)))
+        ringed.add(
+            page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        )
         if visited[-1][0] == "SUMMARY" and visited[-1][2] == "Request":
             break
-        browser.press("Tab")
+        page.keyboard.press("Tab")
     assert visited[-1][2] == "Request"
     assert ringed <= {"solid", "auto"}
-    assert len(set(visited)) > 20
-    order = browser.evaluate(
-        "[...document.querySelectorAll('a, summary, button, input')].length"
-    )
-    assert order > len(visited)
+    assert len(visited) > len(DIVERGENCES)  # one link to each difference
     opened = "document.activeElement.parentElement.open"
     for key, expected in (("Enter", True), (" ", False)):
-        browser.press(key)
-        assert browser.evaluate(opened) is expected
-    browser.evaluate("document.querySelector('#q1 .pick').focus()")
-    browser.press("ArrowRight")
-    picked = "document.querySelector('#q1 .pick:checked').value"
-    assert browser.evaluate(picked) == "0"
+        page.keyboard.press(key)
+        assert page.evaluate(opened) is expected
 
 
-def test_without_scripts_it_still_works(
-    browser: Browser, pages: dict[str, Path]
-) -> None:
-    browser.send("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        browser.resize(*SIZES["desk"])
-        browser.open(pages["different"], "#q1")
-        browser.click("#q1-c0-r1 .wire summary")
-        assert browser.evaluate("document.querySelector('#q1-c0-r1 .wire').open")
-        browser.click("#q1 label:nth-of-type(3)")
-        hidden = "document.querySelector('#q1-c2-r1').checkVisibility()"
-        assert browser.evaluate(hidden) is False
-        buttons = "[...document.querySelectorAll('button')].every(b => b.hidden)"
-        assert browser.evaluate(buttons) is True
-    finally:
-        browser.send("Emulation.setScriptExecutionDisabled", value=False)
+def test_without_scripts_it_still_works(chromium: Any, pages: dict[str, Path]) -> None:
+    page = chromium.new_page(java_script_enabled=False)
+    page.goto(pages["different"].as_uri() + "#q1")
+    summary = page.locator("#q1-t1-c0 .wire summary").first
+    summary.click()
+    assert page.locator("#q1-t1-c0 .wire .json").first.is_visible()
+    assert not any(button.is_visible() for button in page.locator("button").all())
+    page.close()
+
+
+def test_two_thousand_questions_open_at_once(window: Window, tmp_path: Path) -> None:
+    runs = []
+    for number in range(2000):
+        runs += [record(name, f"{QUESTION} {number}") for name in "ab"]
+        if number % 100 == 3:
+            runs[-1]["exchanges"][0]["request"]["top_p"] = 1
+    out = tmp_path / "page.html"
+    path = str(write(tmp_path / "runs.jsonl", *runs))
+    assert main(["report", path, "-o", str(out)]) == 0
+    window.page.set_default_timeout(5000)  # it takes less than one second
+    page = window.open(out)
+    assert page.locator("aside").count() == 20
+    assert page.locator(".one").count() == 1980
+    assert not page.locator(".one").first.is_visible()
+    page.locator("a[href='#equal']").click()
+    assert page.locator(".one").first.is_visible()
+    assert page.locator("nav + main > .question").count() == 20
+    assert page.locator("aside").first.is_visible()

@@ -87,6 +87,20 @@ def add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
 
 
 def add_comparison(parser: argparse.ArgumentParser) -> None:
+    """Add how runs are compared, what of it is accepted, and how that is told."""
+    add_judge(parser)
+    parser.add_argument(
+        "--rules", action="store_true", help="print every rule of comparing"
+    )
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the verdicts for a pull request's comment",
+    )
+
+
+def add_judge(parser: argparse.ArgumentParser) -> None:
     """Add how runs are compared, and what of it is accepted."""
     parser.add_argument(
         "--compare",
@@ -100,19 +114,11 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="pass over what stands there: $.temperature, $.messages[*].name; repeat it",
+        help="pass over what stands there: $.temperature, $.messages[*].name;"
+        " repeat it",
     )
     parser.add_argument(
         "--accept", type=Path, metavar="FILE", help="differences that are known, TOML"
-    )
-    parser.add_argument(
-        "--rules", action="store_true", help="print every rule of comparing"
-    )
-    parser.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="write the verdicts for a pull request's comment",
     )
 
 

@@ -5,21 +5,19 @@
 function reveal(id) {
   const target = id && document.getElementById(id);
   if (!target) return;
-  const question = target.closest(".question");
-  const all = question && question.querySelector('.pick[value="all"]');
   for (let box = target; box; box = box.parentElement) {
     if (box.tagName === "DETAILS") box.open = true;
   }
-  if (all && !target.checkVisibility()) all.checked = true;
   target.scrollIntoView();
 }
 
+// The JSON of a pane, with what is folded there in its place.
 function jsonOf(pane) {
   const copy = pane.cloneNode(true);
   for (const line of copy.querySelectorAll(".absent")) line.remove();
-  for (const fold of copy.querySelectorAll("[data-tools]")) {
-    const tools = document.querySelector(`#${fold.dataset.tools} .json`);
-    fold.textContent = tools ? tools.textContent.trim() : "[]";
+  for (const fold of copy.querySelectorAll("[data-fold]")) {
+    const whole = document.querySelector(fold.hash);
+    fold.textContent = jsonOf(whole.querySelector(".json") || whole).trim();
   }
   return copy.textContent;
 }
@@ -38,7 +36,7 @@ async function copy(button) {
 
 function openAll(button) {
   const opened = button.getAttribute("aria-pressed") !== "true";
-  for (const box of button.closest(".question").querySelectorAll("td details.wire")) {
+  for (const box of button.closest(".question").querySelectorAll("details.wire")) {
     box.open = opened;
   }
   button.setAttribute("aria-pressed", String(opened));
