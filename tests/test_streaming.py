@@ -9,30 +9,26 @@ from typing import Any
 import pytest
 from wire import (
     CALL,
-    CHAT,
     HELLO,
     WEATHER_TOOL,
     before,
+    calling,
     client,
     implementations,
-    offers_tools,
     send,
     watched,
 )
 
 from config import Settings
-from equivalence.gateway import (
-    Gateway,
-    Script,
-)
+from equivalence.gateway import Gateway, OpenRun, Script
 from equivalence.gateway.streaming import merge_stream, to_stream
 
 
-def streamed(gateway: Gateway, run: str | None = None, **more: Any) -> Any:
+def streamed(run: OpenRun, **more: Any) -> Any:
     """The chunks put together by hand: content, calls by index, finish, usage."""
     content, calls, finish, usage = "", {}, None, None
     request = {**HELLO, "stream": True, **more}
-    for chunk in client(gateway, run).chat.completions.create(**request):
+    for chunk in client(run).chat.completions.create(**request):
         usage = chunk.usage or usage
         for choice in chunk.choices:
             content += choice.delta.content or ""
@@ -48,15 +44,16 @@ def streamed(gateway: Gateway, run: str | None = None, **more: Any) -> Any:
 
 
 def test_the_offline_model_streams_what_it_says(front: Gateway) -> None:
-    whole = client(front).chat.completions.create(**HELLO).choices[0]
-    content, calls, finish, usage = streamed(front)
+    with front.open_run() as run:
+        whole = client(run).chat.completions.create(**HELLO).choices[0]
+        content, calls, finish, usage = streamed(run)
     assert content == whole.message.content != ""
     assert (calls, finish, usage) == ([], "stop", None)
 
 
 def test_calls_are_streamed(front: Gateway) -> None:
-    front.open_run("r", Script([{"message": {"content": None, "tool_calls": [CALL]}}]))
-    content, calls, finish, _ = streamed(front, "r", tools=[WEATHER_TOOL])
+    run = front.open_run(Script([{"message": {"content": None, "tool_calls": [CALL]}}]))
+    content, calls, finish, _ = streamed(run, tools=[WEATHER_TOOL])
     assert (content, finish) == ("", "tool_calls")
     assert calls == [["a", "get_weather", '{"city": "北京"}']]
 
@@ -125,13 +122,11 @@ def test_pieces_of_a_call_become_one_call(
     front: Gateway, pieces: Sequence[Any], stream: bool
 ) -> None:
     """Whether the client asked for a stream or, as some servers do, got one anyhow."""
-    log = front.open_run("r", Script([{"stream": pieces}]))
+    run = front.open_run(Script([{"stream": pieces}]))
     if stream:
-        calls = streamed(front, "r", tools=[WEATHER_TOOL])[1]
+        calls = streamed(run, tools=[WEATHER_TOOL])[1]
     else:
-        reply = client(front, "r").chat.completions.create(
-            **HELLO, tools=[WEATHER_TOOL]
-        )
+        reply = client(run).chat.completions.create(**HELLO, tools=[WEATHER_TOOL])
         calls = [
             [call.id, call.function.name, call.function.arguments]
             for call in reply.choices[0].message.tool_calls
@@ -139,7 +134,7 @@ def test_pieces_of_a_call_become_one_call(
     assert [[c[0], c[1], json.loads(c[2])] for c in calls] == [
         ["a", "get_weather", {"city": "北京"}]
     ]
-    assert log.exchanges[0].reply["choices"][0]["message"]["tool_calls"][0]["id"] == "a"
+    assert run.exchanges[0].reply["choices"][0]["message"]["tool_calls"][0]["id"] == "a"
 
 
 def test_parallel_calls_in_pieces_stay_two(front: Gateway) -> None:
@@ -149,8 +144,8 @@ def test_parallel_calls_in_pieces_stay_two(front: Gateway) -> None:
         {"tool_calls": [{"index": 1, "function": {"arguments": '{"city": "上海"}'}}]},
         {"tool_calls": [{"index": 0, "function": {"arguments": '{"city": "北京"}'}}]},
     ]
-    front.open_run("r", Script([{"stream": pieces}]))
-    assert streamed(front, "r", tools=[WEATHER_TOOL])[1] == [
+    run = front.open_run(Script([{"stream": pieces}]))
+    assert streamed(run, tools=[WEATHER_TOOL])[1] == [
         ["a", "get_weather", '{"city": "北京"}'],
         ["b", "get_weather", '{"city": "上海"}'],
     ]
@@ -158,8 +153,8 @@ def test_parallel_calls_in_pieces_stay_two(front: Gateway) -> None:
 
 def test_an_event_ends_at_a_line_end_and_nowhere_else(front: Gateway) -> None:
     text = "one\u2028two\u0085three\x1cfour\x0bfive"
-    front.open_run("r", Script([{"stream": [{"content": text}]}]))
-    assert streamed(front, "r")[0] == text
+    run = front.open_run(Script([{"stream": [{"content": text}]}]))
+    assert streamed(run)[0] == text
     whole = {
         "choices": [
             {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
@@ -173,19 +168,19 @@ def test_usage_is_streamed_when_it_is_asked_for(front: Gateway) -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     message = {"role": "assistant", "content": "x"}
     body = {"choices": [{"index": 0, "message": message}], "usage": usage}
-    front.open_run("r", Script([{"body": body}]))
-    assert streamed(front, "r")[3] is None
-    found = streamed(front, "r", stream_options={"include_usage": True})[3]
+    run = front.open_run(Script([{"body": body}]))
+    assert streamed(run)[3] is None
+    found = streamed(run, stream_options={"include_usage": True})[3]
     assert (found.prompt_tokens, found.total_tokens) == (3, 7)
 
 
 def test_a_stream_is_passed_through_two_gateways(
     front: Gateway, server: Gateway
 ) -> None:
-    log = before(server, Script([{"stream": PIECES["R75, no index"]}]), front)
-    content, calls, _, _ = streamed(front, log.name, tools=[WEATHER_TOOL])
-    assert calls == [["a", "get_weather", '{"city": "北京"}']]
-    assert content == ""
+    with before(server, Script([{"stream": PIECES["R75, no index"]}]), front) as run:
+        content, calls, _, _ = streamed(run, tools=[WEATHER_TOOL])
+        assert calls == [["a", "get_weather", '{"city": "北京"}']]
+        assert content == ""
 
 
 @implementations
@@ -207,19 +202,18 @@ def test_streaming_changes_nothing_but_the_stream(
     assert whole.run.steps == stream.run.steps
     assert len(whole.run.steps) == 3
     assert whole.run.answer == stream.run.answer
-    for one, other in zip(whole.exchanges, stream.exchanges, strict=True):
+    for one, other in zip(whole.run.exchanges, stream.run.exchanges, strict=True):
         assert one.request["stream"] is False
         assert other.request["stream"] is True
         assert {**one.request, "stream": True} == other.request
 
 
-@implementations
+@calling
 @pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES)
 def test_pieces_of_a_call_are_one_step_in_all(
     implementation: Any, pieces: Any, gateway: Gateway, offline_settings: Settings
 ) -> None:
     settings = offline_settings.model_copy(update={"stream": True})
-    offers_tools(implementation, settings, gateway)
     script = Script([{"stream": pieces}, {"stream": [{"content": "done"}]}])
     run = watched(implementation, settings, gateway, "go", script).run
     assert (run.status, run.answer, run.error) == ("completed", "done", None)
@@ -244,23 +238,21 @@ def test_pieces_of_a_call_are_one_step_in_all(
     ],
 )
 def test_raw_passes_the_bytes_on(server: Gateway, body: str) -> None:
-    log = before(server, Script([{"body": body}]), server)
-    answer = send(server.port, path=f"/{log.name}{CHAT}")
-    assert (answer.status, answer.body) == (200, body.encode())
-    assert log.exchanges[0].repairs == []
-    assert log.exchanges[0].reply == log.exchanges[0].raw_reply
+    with before(server, Script([{"body": body}]), server) as run:
+        answer = send(run.url)
+        assert (answer.status, answer.body) == (200, body.encode())
+        assert run.exchanges[0].repairs == []
+        assert run.exchanges[0].reply == run.exchanges[0].raw_reply
 
 
 def test_raw_passes_a_stream_on(server: Gateway) -> None:
     script = Script([{"stream": PIECES["R76, name repeated"]}])
-    server.open_run("direct", script)
-    log = before(server, script, server)
-    direct, answer = (
-        send(server.port, {**HELLO, "stream": True}, f"/{name}{CHAT}")
-        for name in ("direct", log.name)
-    )
-    assert answer.body == direct.body
-    assert answer.body.startswith(b"data: ")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    calls = log.exchanges[0].raw_reply["choices"][0]["message"]["tool_calls"]
-    assert [call["function"]["name"] for call in calls] == ["get_weather"]
+    with server.open_run(script) as run:
+        direct = send(run.url, {**HELLO, "stream": True})
+    with before(server, script, server) as run:
+        answer = send(run.url, {**HELLO, "stream": True})
+        assert answer.body == direct.body
+        assert answer.body.startswith(b"data: ")
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        calls = run.exchanges[0].raw_reply["choices"][0]["message"]["tool_calls"]
+        assert [call["function"]["name"] for call in calls] == ["get_weather"]

@@ -37,6 +37,11 @@ EXACT = ("stage1", "successor", "stage2", "stage3")
 implementations = pytest.mark.parametrize(
     "implementation", LADDER, ids=[entry.name for entry in LADDER]
 )
+_CALLING = [entry for entry in LADDER if entry.protocol == "tool_calls"]
+calling = pytest.mark.parametrize(
+    "implementation", _CALLING, ids=[entry.name for entry in _CALLING]
+)
+"""Those whose model is offered tools, not told of them in the prompt."""
 
 
 @contextmanager
