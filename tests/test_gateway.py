@@ -199,7 +199,6 @@ def test_a_get_of_the_chat_path_is_refused(front: Gateway) -> None:
         b'"text"',
         b"null",
         b"\xff\xfe\x00",
-        b"[" * 100_000,
     ],
     ids=lambda body: body[:12],
 )
@@ -336,7 +335,9 @@ def test_an_upstream_that_breaks_off_is_a_502(front: Gateway, server: Gateway) -
     with before(server, Script([{**DONE, "cut": True}]), front) as run:
         answer = send(run.url)
         assert answer.status == 502
-        assert answer.error.startswith(f"cannot reach {base_url(run)}: ")
+        assert answer.error == (
+            f"the reply of {base_url(run)} broke off: the connection ended before it did"
+        )
 
 
 def test_an_upstream_that_does_not_answer_is_a_504(

@@ -160,7 +160,7 @@ def test_an_event_ends_at_a_line_end_and_nowhere_else(front: Gateway) -> None:
             {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         ]
     }
-    merged = merge_stream(to_stream(whole, {}).decode().replace("\n", "\r\n"))
+    merged = merge_stream(to_stream(whole, {}).replace(b"\n", b"\r\n"))
     assert merged["choices"][0]["message"]["content"] == text
 
 
