@@ -18,7 +18,7 @@ NAMED = by_name(TOOLS)
 
 def spoken(conversation: list[Any]) -> Observed:
     """What a conversation that was never run leaves to the next question."""
-    return Observed(Run("stage5", "earlier"), conversation, Kept())
+    return Observed(Run("stage5", "earlier"), conversation, Kept(), "")
 
 
 def sent(observed: Observed, number: int = -1) -> list[str]:
