@@ -11,15 +11,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from equivalence.gateway.shapes import THINK_BEGIN, THINK_BLOCKS, THINK_END
+from equivalence.gateway.shapes import (
+    THINK_BEGIN,
+    THINK_BLOCKS,
+    THINK_END,
+    whole_characters,
+)
 from equivalence.gateway.text_calls import OPENING, may_become_calls
 
 _MAY_BEGIN_A_BLOCK = re.compile(
     r"(?:<[a-z:]{0,12}|\[[A-Z]{0,6}|◁[^▷]{0,6}|[\ud800-\udbff])?\s*\Z"
 )
-_MAY_BEGIN_A_MARK = re.compile(
-    r"(?:`{1,3}[\w-]*|<(?:[a-zA-Z:/|\uff5c][^<>]{0,200})?|\[[A-Z_/]{0,30}|◁[^▷]{0,6}"
-    r"|[\ud800-\udbff])?\s*\Z"
+_MAY_BEGIN_A_MARK = re.compile(  # a fence in front of it goes with the mark
+    r"(?:`{1,3}[\w-]*\s*)?(?:<(?:[a-zA-Z:/|\uff5c][^<>]{0,200})?|\[[A-Z_/]{0,30}"
+    r"|<[|\uff5c]channel[|\uff5c]>[^<>]{0,60}|◁[^▷]{0,6}|[\ud800-\udbff])?\s*\Z"
 )
 _LONGEST_MARK = 300
 _PATIENCE = 10_000
@@ -52,7 +57,7 @@ class Passing:
         while self._go_on(parts):
             pass
         self._held = self._held or len(self._waiting) > _PATIENCE
-        return "".join(parts)
+        return whole_characters("".join(parts))
 
     def _go_on(self, parts: list[str]) -> bool:
         """Take one step through what waits; return whether there is another."""

@@ -46,6 +46,7 @@ OPENING = re.compile(
 _MARK = re.compile(
     rf"<{_BAR}[^<>\s]{{1,60}}{_BAR}>|<[^<>]{{1,250}}>|\[/?[A-Z_]{{3,30}}\]"
 )
+_TOKEN = re.compile(rf"<{_BAR}")
 _MARK_BEGINS = re.compile(r"[<\[]")
 _END = re.compile(
     rf"</|\[/|\[END|<{_BAR}(?:[^<>]*(?:end|eom|eot)|call{_BAR})", re.IGNORECASE
@@ -95,9 +96,9 @@ def may_become_calls(begun: str, offered: Collection[str]) -> bool | None:
     text = begun.lstrip()
     if not offered:
         return False
-    if text.startswith("`") and len(text) < 30:
-        if not (fence := re.match(r"```([\w-]*)[ \t]*\n", text)):
-            return None if re.fullmatch(r"`{1,3}[\w-]*[ \t]*", text) else False
+    if text.startswith("`"):
+        if not (fence := re.match(r"```([\w-]{0,30})[ \t]*\n", text)):
+            return None if re.fullmatch(r"`{1,3}[\w-]{0,30}[ \t]*", text) else False
         text = text[fence.end() :].lstrip()
     if not text:
         return None
@@ -155,6 +156,7 @@ def _marked(text: str, at: int, offered: Collection[str]) -> Iterator[Call]:
     """Yield the calls from the opening mark on. What stands behind a mark that ends a
     call, up to the next mark, is prose."""
     inside, name = False, None
+    named_here = False  # in the text since the last mark
     while at < len(text):
         if text[at].isspace():
             at += 1
@@ -179,7 +181,7 @@ def _marked(text: str, at: int, offered: Collection[str]) -> Iterator[Call]:
                 inside = True
                 if mark[0].lower().startswith("<|channel"):
                     name = None
-            at = mark.end()
+            at, named_here = mark.end(), False
         elif not inside:
             at = _next_mark(text, at)
         elif text[at] in "{[":
@@ -192,7 +194,11 @@ def _marked(text: str, at: int, offered: Collection[str]) -> Iterator[Call]:
                 yield from _python(text[at:end].strip(), offered)
                 at = end
                 continue
-            name, at = _named(word[0], offered) or name, word.end()
+            at = word.end()
+            if named := _named(word[0], offered):
+                name, named_here = named, True
+            elif named_here:  # a sentence that begins with the name
+                name, named_here = None, False
         else:
             at += 1
     if inside:
@@ -229,7 +235,8 @@ def _json_at(
     except (ValueError, RecursionError):
         end = text.find("</", at)
         rest = text[at : end if end >= 0 else len(text)].strip()
-        if text[at] == "[" and (calls := list(_python(rest, offered))):
+        python = _TOKEN.split(rest, maxsplit=1)[0]
+        if text[at] == "[" and (calls := list(_python(python, offered))):
             return calls, len(text)
         if name is None and (found := _NAME.search(rest)):
             name = found[1]
