@@ -55,7 +55,14 @@ def wire_url(settings: Settings) -> str:
     _bypass_proxies_on_loopback()
     if settings.gateway_url:
         return settings.gateway_url
-    depends_on = ("base_url", "api_key", "timeout", "repair", "echo_reasoning")
+    depends_on = (
+        "base_url",
+        "api_key",
+        "timeout",
+        "repair",
+        "echo_reasoning",
+        "echo_attached",
+    )
     key = tuple(getattr(settings, name) for name in depends_on)
     with _gateways_lock:
         if key not in _gateways:

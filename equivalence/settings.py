@@ -118,6 +118,9 @@ class Settings(BaseSettings):
     """Whether the gateway repairs broken replies (--raw switches it off)."""
     echo_reasoning: bool = False
     """Whether the gateway sends a model its reasoning back (DeepSeek wants that)."""
+    echo_attached: bool = True
+    """Whether the gateway gives a server back what it attached to calls and messages,
+    such as thought signatures; clients strip it."""
     gateway_url: str | None = None
     """The gateway to talk to; None starts one in this process when it is needed."""
 

@@ -5,7 +5,8 @@ A reply is read label by label; of what is written the first action or answer co
 - The arguments end where the JSON ends. Text behind them, further actions and invented
   observations are dropped; nothing of them enters the conversation.
 - Arguments may also be a Python dict, name=value pairs, stand in a code fence or in
-  brackets on the action's line; bare text is the only parameter of a tool that has one.
+  brackets on the action's line; bare text is the only parameter of a tool that has one,
+  without the punctuation, brackets or label around it.
 - An answer goes on to the next label at the start of a line.
 - Plain text without a label is never an answer: it may be half a thought. The model is
   reminded of the format instead.
@@ -18,18 +19,19 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
 from equivalence.gateway.repairs import INVALID_ARGUMENTS
+from equivalence.gateway.shapes import split_thinking, whole_characters
 from toolkit.policy import Tool
 
 LABELS = {
     "thought": ("thought", "思考"),
     "action": ("action", "行动"),
-    "input": ("action input", "行动输入"),
+    "input": ("action input", "行动输入", "input", "输入"),
     "observation": ("observation", "观察"),
     "answer": ("final answer", "最终答案"),
 }
@@ -47,9 +49,11 @@ _LABEL = re.compile(
     rf"(?P<word>{_WORDS})[ \t]?\d{{0,3}}[ \t*_`]{{0,4}}[:：][*_`]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_NAME = re.compile(r"[\s\"'`\[*-]*(\w[\w-]*)[\"'`\]*]*")
+_NAME = re.compile(r"[\s\"'`\[*-]*(\w[\w-]*)[\"'`*]*(?:\](?!\w))?")
+_INLINE_LABEL = re.compile(  # "Action: get_weather, Action Input: 北京"
+    rf"[\s,，;；:：]*(?:(?:{_WORDS})\s*[:：=]\s*)?", re.IGNORECASE
+)
 _FENCE = re.compile(r"\A\s*```\w*\s*(.*?)(?:```|\Z)", re.DOTALL)
-_THINKING = re.compile(r"\A.*?</think>|<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,8 @@ def _parts(text: str) -> list[Part]:
 
 def _readable(reply: str) -> str:
     """The reply without think blocks and half characters."""
-    text = reply.encode("utf-8", "replace").decode("utf-8")
-    return _THINKING.sub("", text).strip()
+    text, _ = split_thinking(whole_characters(reply))
+    return text.strip()
 
 
 def _unreadable(text: str, problem: str) -> Unreadable:
@@ -146,26 +150,63 @@ def _answer(text: str) -> str:
 
 def _inline(text: str) -> str:
     """The arguments on the line of the action, or below it where they have brackets."""
-    return text if text.lstrip()[:1] in ("{", "(", "`") else text.partition("\n")[0]
+    if text.lstrip()[:1] in ("{", "(", "`", "["):
+        return text
+    line = text.partition("\n")[0]
+    label = _INLINE_LABEL.match(line)
+    rest = line[label.end() :] if label else line
+    # an object goes on below the line
+    return text[len(line) - len(rest) :] if rest[:1] in ("{", "`") else rest
 
 
 def _arguments(written: str, name: str, tool: Tool | None) -> dict[str, Any]:
     """The arguments; what cannot be read goes where the tool policy answers."""
     fenced = _FENCE.match(written)
     text = (fenced[1] if fenced else written).strip(" \t\r\n`")
-    bracketed = text.removeprefix(name).lstrip("( \t")
-    is_object = bracketed.startswith("{")
-    found = _object(bracketed) if is_object else _pairs(bracketed)
+    bare = _inside_brackets(text.removeprefix(name).lstrip())
+    is_object = bare.startswith("{")
+    parameters = list(inspect.signature(tool).parameters) if tool else []
+    found = _object(bare) if is_object else _pairs(bare, parameters)
     if found is not None:
         return found
-    line = text.partition("\n")[0].strip()
-    line = re.sub(r"\A\(([^()]*)\)\Z", r"\1", line).strip("\"'“”")
-    parameters = list(inspect.signature(tool).parameters) if tool else []
+    line = _without_punctuation(bare.partition("\n")[0])
     if not line or (tool and not parameters):
         return {}
-    if len(parameters) == 1 and not is_object:
+    # a name that the tool does not have must not pass for a part of the text
+    is_text = not is_object and not re.match(r"[A-Za-z_]\w*\s*=(?!=)", line)
+    if len(parameters) == 1 and is_text:
         return {parameters[0]: line}
     return {INVALID_ARGUMENTS: line, "reason": "its input is not a JSON object"}
+
+
+_CLOSING = {"(": ")", "[": "]"}
+
+
+def _inside_brackets(text: str) -> str:
+    """What stands in the brackets around the arguments: get_weather[北京]. Text behind
+    them is dropped; brackets around a part alone, as in (1+2)*3, belong to it."""
+    if text[:1] not in _CLOSING:
+        return text
+    closing = _CLOSING[text[0]]
+    depth = 0
+    for place, character in enumerate(text[:_LONGEST_BRACKETED]):
+        depth += (character == text[0]) - (character == closing)
+        if depth == 0:
+            behind = text[place + 1 :].partition("\n")[0].strip()
+            is_part = text[0] == "(" and behind and not behind[0].isalpha()
+            return text if is_part else text[1:place].strip()
+    return text[1:].strip()  # the bracket was never closed
+
+
+_LONGEST_BRACKETED = 10_000
+
+
+def _without_punctuation(line: str) -> str:
+    """The text without quotes around it and without what ends a sentence."""
+    line = line.strip().rstrip("。，,；;、")
+    if " " not in line:
+        line = line.rstrip(".")
+    return line.strip("\"'“”「」").strip()
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -178,10 +219,22 @@ def _object(text: str) -> dict[str, Any] | None:
         return next((found for found in literals if found is not None), None)
 
 
-def _pairs(text: str) -> dict[str, Any] | None:
-    """The arguments of city="北京", written as in a Python call."""
-    line = text.partition("\n")[0].strip().rstrip(")")
-    return _literal(f"dict({line})") if re.match(r"\w+\s*=", line) else None
+def _pairs(text: str, parameters: Collection[str]) -> dict[str, Any] | None:
+    """The arguments of city="北京", written as in a Python call, or of city=北京 and
+    city: 北京, where these are the tool's own names."""
+    line = text.partition("\n")[0].strip()
+    found = (
+        _literal(f"dict({line.rstrip(')')})") if re.match(r"\w+\s*=", line) else None
+    )
+    if found is not None:
+        return found
+    names = "|".join(map(re.escape, parameters))
+    if not names or not re.match(rf"(?:{names})\s*[=:：]", line, re.IGNORECASE):
+        return None
+    parts = re.split(rf"[,，;；]?\s*\b({names})\s*[=:：]\s*", line, flags=re.IGNORECASE)
+    own = {name.lower(): name for name in parameters}
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    return {own[name.lower()]: _without_punctuation(value) for name, value in pairs}
 
 
 def _literal(text: str) -> dict[str, Any] | None:

@@ -8,22 +8,17 @@ from typing import Any
 import pytest
 from wire import (
     CALL,
-    CHAT,
     DONE,
     WEATHER_TOOL,
     Keeps,
-    implementations,
-    offers_tools,
+    calling,
     send,
     watched,
 )
 
 from config import Settings
-from equivalence.gateway import (
-    Gateway,
-    OfflineModel,
-    Script,
-)
+from equivalence.gateway import Gateway, Script
+from offline_model import OfflineModel
 
 
 def test_reasoning_goes_back_where_it_came_from_and_nowhere_else() -> None:
@@ -37,14 +32,18 @@ def test_reasoning_goes_back_where_it_came_from_and_nowhere_else() -> None:
             ]
         )
     )
-    with Gateway(script, echo_reasoning=True) as gateway:
+    with (
+        Gateway(script, echo_reasoning=True) as gateway,
+        gateway.open_run() as one,
+        gateway.open_run() as other,
+    ):
         messages: list[dict[str, Any]] = [
             {"role": "system", "content": "s"},
             {"role": "user", "content": "u"},
         ]
         for _ in range(3):
             body = {"messages": messages, "tools": [WEATHER_TOOL]}
-            reply = send(gateway.port, body, "/one" + CHAT).json
+            reply = send(one.url, body).json
             message = reply["choices"][0]["message"]
             message.pop("reasoning_content", None)  # as clients do
             messages.append(message)
@@ -53,7 +52,7 @@ def test_reasoning_goes_back_where_it_came_from_and_nowhere_else() -> None:
                 messages.append(result)
             else:
                 messages.append({"role": "user", "content": "again"})
-        send(gateway.port, body, "/other" + CHAT)
+        send(other.url, body)
     carried = [
         [message.get("reasoning_content") for message in request["messages"]]
         for request in script.requests
@@ -67,11 +66,11 @@ def test_reasoning_goes_back_where_it_came_from_and_nowhere_else() -> None:
 def test_without_the_switch_no_reasoning_goes_back(front: Gateway) -> None:
     calls = {"content": None, "tool_calls": [CALL], "reasoning_content": "想"}
     script = Keeps(Script([{"message": calls}, DONE]))
-    front.open_run("r", script)
+    run = front.open_run(script)
     body = {"messages": [], "tools": [WEATHER_TOOL]}
-    first = send(front.port, body, "/r" + CHAT).json["choices"][0]["message"]
+    first = send(run.url, body).json["choices"][0]["message"]
     first.pop("reasoning_content")
-    send(front.port, {"messages": [first]}, "/r" + CHAT)
+    send(run.url, {"messages": [first]})
     assert "reasoning_content" not in script.requests[1]["messages"][0]
 
 
@@ -81,7 +80,7 @@ def test_raw_and_reasoning_bear_odd_replies_and_requests() -> None:
     with Gateway(script, repair=False, echo_reasoning=True) as front:
         for body in odd:
             messages = ["x", None, {"tool_calls": 5}, {"tool_calls": ["y"]}]
-            assert send(front.port, {"messages": messages}).json == body
+            assert send(front.url, {"messages": messages}).json == body
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +89,7 @@ def echoing() -> Iterator[Gateway]:
         yield running
 
 
-@implementations
+@calling
 @pytest.mark.parametrize("echo", [True, False])
 def test_a_server_that_wants_its_reasoning_back(
     implementation: Any,
@@ -100,7 +99,6 @@ def test_a_server_that_wants_its_reasoning_back(
     offline_settings: Settings,
 ) -> None:
     """R37: with the switch all succeed, without it all fail with the server's words."""
-    offers_tools(implementation, offline_settings, gateway)
     calls = {"content": None, "tool_calls": [CALL], "reasoning_content": "想"}
     script = Script([{"message": calls}, DONE], strict=True, require_reasoning="想")
     place = echoing if echo else gateway

@@ -7,20 +7,21 @@ from typing import Any
 
 import openai
 import pytest
-from equivalence.runs.questions import DEMO, read_questions
-from text_react import BEIJING, NAMED, sent
+from text_react import BEIJING, NAMED, STAGE5, sent
+from wire import LADDER, ROOT
 
 from config import Settings
-from equivalence.gateway import Gateway, OfflineModel, Script
+from equivalence.gateway import Gateway, Script
 from equivalence.judge.compare import judge
-from equivalence.runs.implementation import find, load
 from equivalence.runs.observe import Observed, observe
+from equivalence.runs.plan import read_questions
 from equivalence.runs.record import Run
+from offline_model import OfflineModel
 from stage5_text_react.agent import run_agent
 from stage5_text_react.prompt import STOP
 from tools import TOOLS
 
-STAGE3 = load("stage3_pure_loop.agent:run_agent")
+(STAGE3,) = (entry for entry in LADDER if entry.name == "stage3")
 
 
 @pytest.fixture
@@ -32,8 +33,7 @@ def watch(gateway, offline_settings):
             {"message": {"content": r}} if isinstance(r, str) else r for r in replies
         ]
         return observe(
-            "stage5",
-            run_agent,
+            STAGE5,
             question,
             offline_settings.model_copy(update=settings),
             gateway,
@@ -52,7 +52,7 @@ def said(run: Run) -> list[Any]:
 
 
 def test_a_request_has_no_tools_but_the_prompt_has(watch) -> None:
-    request = watch("Final Answer: hi").exchanges[0].request
+    request = watch("Final Answer: hi").run.exchanges[0].request
     assert not request.keys() & {"tools", "tool_choice", "functions"}
     assert request["stop"] == STOP
     lines = [
@@ -119,14 +119,13 @@ def test_a_reminder_helps_and_is_forgotten_later(
     assert sent(observed, 1)[1] == vague
     assert sent(observed, 1)[2].startswith("Observation: Format error: ")
     later = observe(
-        "stage5",
-        run_agent,
+        STAGE5,
         "and then?",
         offline_settings,
         gateway,
         TOOLS,
         upstream=Script([{"message": {"content": "Final Answer: 雨"}}]),
-        history=observed.conversation,
+        after=observed,
     )
     assert sent(later) == [
         "go",
@@ -165,8 +164,8 @@ def test_r33_and_r42_unrepaired(watch) -> None:
                 {"type": "text", "text": "北京晴"},
             ],
         ):
-            gateway = raw.open_run("raw", Script([{"message": {"content": content}}]))
-            settings = Settings(_env_file=None, gateway_url=raw.url(gateway.name))
+            run = raw.open_run(Script([{"message": {"content": content}}]))
+            settings = Settings(_env_file=None, gateway_url=run.url)
             assert run_agent("go", settings=settings)[-1]["content"] == "北京晴"
 
 
@@ -213,10 +212,8 @@ def test_no_other_end_is_completed(reply, status: str, watch) -> None:
 def test_a_failing_endpoint_raises_the_clients_own_exception(
     gateway, offline_settings
 ) -> None:
-    gateway.open_run("failing", Script([{"status": 401}]))
-    settings = offline_settings.model_copy(
-        update={"gateway_url": gateway.url("failing")}
-    )
+    run = gateway.open_run(Script([{"status": 401}]))
+    settings = offline_settings.model_copy(update={"gateway_url": run.url})
     with pytest.raises(openai.AuthenticationError):
         run_agent("go", settings=settings)
 
@@ -238,14 +235,13 @@ def test_nothing_of_an_earlier_question_is_a_step(
         ({"message": {"content": "Final Answer: 雨"}}, "completed"),
     ):
         run = observe(
-            "stage5",
-            run_agent,
+            STAGE5,
             "and now?",
             offline_settings,
             gateway,
             TOOLS,
             upstream=Script([reply]),
-            history=earlier.conversation,
+            after=earlier,
         ).run
         assert (run.status, run.steps) == (status, [])
 
@@ -268,7 +264,7 @@ def test_a_stream_is_read_the_same(watch) -> None:
     )
     streamed, whole = (watch(*replies, stream=stream) for stream in (True, False))
     assert streamed.conversation == whole.conversation
-    assert [e.request["stream"] for e in streamed.exchanges] == [True, True]
+    assert [e.request["stream"] for e in streamed.run.exchanges] == [True, True]
 
 
 def test_a_stream_in_pieces_is_read_unrepaired() -> None:
@@ -276,8 +272,8 @@ def test_a_stream_in_pieces_is_read_unrepaired() -> None:
     streamed = [{"content": piece} for piece in pieces]
     replies = [{"stream": streamed}, {"stream": [{"content": "Final Answer: 晴"}]}]
     with Gateway(OfflineModel(), repair=False) as raw:
-        raw.open_run("raw", Script(replies))
-        settings = Settings(_env_file=None, gateway_url=raw.url("raw"), stream=True)
+        run = raw.open_run(Script(replies))
+        settings = Settings(_env_file=None, gateway_url=run.url, stream=True)
         conversation = run_agent("go", settings=settings)
     roles = [message["role"] for message in conversation]
     assert roles == ["user", "assistant", "tool", "assistant"]
@@ -291,7 +287,7 @@ def test_a_wrong_tool_sends_no_request(watch) -> None:
     assert observed.run.error == (
         "ValueError: tool 'bare' has no docstring: the model chooses by it"
     )
-    assert not observed.exchanges
+    assert not observed.run.exchanges
 
 
 def test_without_tools_it_still_answers(watch) -> None:
@@ -302,22 +298,19 @@ def test_without_tools_it_still_answers(watch) -> None:
 
 
 def test_demo_questions_like_stage_3(gateway, offline_settings) -> None:
-    for conversation in read_questions(DEMO):
-        histories: dict[str, list[Any]] = {"stage3": [], "stage5": []}
+    for conversation in read_questions(ROOT / "scenarios" / "demo_questions.jsonl"):
+        seen: dict[str, Observed | None] = {"stage3": None, "stage5": None}
         for question in conversation:
-            runs = []
-            for name, history in histories.items():
-                observed = observe(
-                    name,
-                    load(find(name).target),
+            for one in (STAGE3, STAGE5):
+                seen[one.name] = observe(
+                    one,
                     question,
                     offline_settings,
                     gateway,
                     TOOLS,
-                    history=history,
+                    after=seen[one.name],
                 )
-                histories[name] = observed.conversation
-                runs.append(observed.run)
+            runs = [observed.run for observed in seen.values() if observed]
             assert said(runs[0]) == said(runs[1])
             assert runs[0].answer == runs[1].answer != ""
             verdict = judge(*runs)
@@ -340,7 +333,7 @@ def test_the_judge_names_the_cause_between_protocols(watch, gateway, offline_set
             for n, r in enumerate(replies)
         ]
         return observe(
-            "stage3", STAGE3, "go", settings, gateway, tools, upstream=Script(items)
+            STAGE3, "go", settings, gateway, tools, upstream=Script(items)
         ).run
 
     def get_weather(city: str) -> str:
@@ -355,11 +348,11 @@ def test_the_judge_names_the_cause_between_protocols(watch, gateway, offline_set
     cut_off = watch(text % "北京", "Final Answer: 晴", max_steps=1)
     for observed, cause, path in (
         (watch(text % "北京", "Final Answer: 晴"), None, None),
-        (watch(text % "上海", "Final Answer: 晴"), "reply", "steps[0].arguments.city"),
-        (watch(text % "北京", "Final Answer: 雨"), "reply", "answer"),
+        (watch(text % "上海", "Final Answer: 晴"), "unknown", "steps[0].arguments.city"),
+        (watch(text % "北京", "Final Answer: 雨"), "unknown", "answer"),
         (other_tool, "tool", "steps[0].result"),
-        (watch("Final Answer: 晴"), "reply", "status"),  # it asked for no tool
-        (endless, "reply", "status"),  # it asked again, where the other answered
+        (watch("Final Answer: 晴"), "control", "status"),  # it asked for no tool
+        (endless, "control", "status"),  # it asked again, where the other answered
         (cut_off, "control", "status"),
     ):
         for verdict in (judge(left, observed.run), judge(observed.run, left)):

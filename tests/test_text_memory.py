@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from text_react import NAMED
+from text_react import NAMED, STAGE5, spoken
 
 from equivalence.gateway import Script
 from equivalence.runs.observe import Observed, observe
-from stage5_text_react.agent import run_agent
 from stage5_text_react.memory import CONTEXT, SUMMARY, dialogue, extract
 from stage5_text_react.prompt import as_text, scratchpad, system_prompt
 from toolkit.tokens import message_tokens, tokens
@@ -30,17 +29,12 @@ TWENTY = [
 
 
 def converse(questions, gateway, settings) -> tuple[list[Observed], list[Any]]:
-    history: list[Any] = []
-    seen = []
+    seen: list[Observed] = []
     for question in questions:
-        seen.append(
-            observe(
-                "stage5", run_agent, question, settings, gateway, TOOLS, history=history
-            )
-        )
-        history = seen[-1].conversation
+        before = seen[-1] if seen else None
+        seen.append(observe(STAGE5, question, settings, gateway, TOOLS, after=before))
         assert seen[-1].run.status == "completed"
-    return seen, history
+    return seen, seen[-1].conversation
 
 
 def test_twenty_turns_stay_within_the_budget(gateway, offline_settings) -> None:
@@ -48,14 +42,14 @@ def test_twenty_turns_stay_within_the_budget(gateway, offline_settings) -> None:
     peak = max(
         message_tokens(exchange.request["messages"])
         for observed in seen
-        for exchange in observed.exchanges
+        for exchange in observed.run.exchanges
     )
     prompt = {"role": "system", "content": system_prompt(NAMED)}
     plain = message_tokens([prompt, *as_text(history[:-1])])
     print(f"peak of 20 turns: {peak} tokens; a plain buffer: {plain}")
     assert peak < CONTEXT == 2000
     assert plain > 2 * peak
-    last = seen[-1].exchanges[0].request["messages"]
+    last = seen[-1].run.exchanges[0].request["messages"]
     assert "Earlier in this conversation:\n- " in last[0]["content"]
     assert last[-1]["content"] == TWENTY[-1]
     assert last[-2]["content"].startswith("Final Answer: ")
@@ -105,19 +99,18 @@ def test_a_model_sums_up_where_there_is_one(gateway, offline_settings) -> None:
             "max_steps": 3,
         }
         observed = observe(
-            "stage5",
-            run_agent,
+            STAGE5,
             "go",
             offline_settings.model_copy(update=settings),
             gateway,
             TOOLS,
             upstream=script,
-            history=history,
+            after=spoken(history),
         )
         assert observed.run.answer == "done"
         assert observed.run.status == "completed"
         assert [step.turn for step in observed.run.steps] == [2]
-        system = observed.exchanges[1].request["messages"][0]["content"]
+        system = observed.run.exchanges[1].request["messages"][0]["content"]
         assert (summary in system) is kept
         assert "Earlier in this conversation:" in system
 
@@ -130,14 +123,13 @@ def test_the_budget_counts_the_summary(gateway, offline_settings) -> None:
     for limit in (1, 2, 3):
         settings = {"base_url": "http://127.0.0.1:9/v1", "max_steps": limit}
         observed = observe(
-            "stage5",
-            run_agent,
+            STAGE5,
             "go",
             offline_settings.model_copy(update=settings),
             gateway,
             TOOLS,
             upstream=endless,
-            history=history,
+            after=spoken(history),
         )
         assert len(observed.run.model_calls) == limit
         assert observed.run.status == "step_limit"

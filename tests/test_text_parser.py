@@ -127,6 +127,86 @@ ACTIONS = {  # what was seen: (reply, tool, arguments)
         'Action: get_weather\nAction Input: {"city": "\\ud83d"}',
         ("get_weather", {"city": "?"}),
     ),
+    "brackets, as the paper has them": (
+        "Action: get_weather[北京]",
+        ("get_weather", BEIJING),
+    ),
+    "brackets and text behind": (
+        "Action: get_weather[北京] and then I answer.\nObservation: 25",
+        ("get_weather", BEIJING),
+    ),
+    "quotes in brackets": ('Action: get_weather["北京"]', ("get_weather", BEIJING)),
+    "an object in brackets": (
+        'Action: get_weather[{"city": "北京"}]',
+        ("get_weather", BEIJING),
+    ),
+    "a pair in brackets": (
+        'Action: get_weather[city="北京"]',
+        ("get_weather", BEIJING),
+    ),
+    "brackets in brackets": (
+        "Action: calculate[(1+2)*3]",
+        ("calculate", {"expression": "(1+2)*3"}),
+    ),
+    "brackets as input": (
+        "Action: get_weather\nAction Input: [北京]",
+        ("get_weather", BEIJING),
+    ),
+    "a bracket never closed": ("Action: get_weather[北京", ("get_weather", BEIJING)),
+    "the label on the line": (
+        'Action: get_weather, Action Input: {"city": "北京"}',
+        ("get_weather", BEIJING),
+    ),
+    "the label on the line, no comma": (
+        'Action: get_weather Action Input: {"city":\n"北京"}',
+        ("get_weather", BEIJING),
+    ),
+    "the label on the line, bare text": (
+        "Action: get_weather, Input: 北京",
+        ("get_weather", BEIJING),
+    ),
+    "the Chinese label on the line": (
+        "行动：get_weather，行动输入：北京",
+        ("get_weather", BEIJING),
+    ),
+    "a shorter label": (
+        'Action: get_weather\nInput: {"city": "北京"}',
+        ("get_weather", BEIJING),
+    ),
+    "a shorter Chinese label": (
+        "行动：get_weather\n输入：北京",
+        ("get_weather", BEIJING),
+    ),
+    "a pair without quotes": (
+        "Action: get_weather\nAction Input: city=北京",
+        ("get_weather", BEIJING),
+    ),
+    "a pair with a colon": (
+        "Action: get_weather\nAction Input: City: 北京。",
+        ("get_weather", BEIJING),
+    ),
+    "pairs without quotes": (
+        "Action: unit_convert\nAction Input: value=18, from_unit=celsius,"
+        " to_unit=fahrenheit",
+        (
+            "unit_convert",
+            {"value": "18", "from_unit": "celsius", "to_unit": "fahrenheit"},
+        ),
+    ),
+    "a colon behind the name": ("Action: get_weather: 北京", ("get_weather", BEIJING)),
+    "a full stop": (
+        "Action: get_weather\nAction Input: 北京。",
+        ("get_weather", BEIJING),
+    ),
+    "a comma": ("Action: get_weather\nAction Input: 北京，", ("get_weather", BEIJING)),
+    "a Latin full stop": (
+        "Action: get_weather\nAction Input: Beijing.",
+        ("get_weather", {"city": "Beijing"}),
+    ),
+    "a sign of a number": (
+        "Action: calculate\nAction Input: -5 + 3",
+        ("calculate", {"expression": "-5 + 3"}),
+    ),
     "an unknown tool": ("Action: search\nAction Input: {}", ("search", {})),
 }
 
@@ -186,6 +266,7 @@ INVALID = [
     "{" * 3000,
     '{"a":' * 3000,
     "{'city': __import__('os').getcwd()}",
+    "place=北京",  # a name that the tool does not have
 ]
 
 

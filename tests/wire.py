@@ -6,8 +6,9 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +18,8 @@ import pytest
 
 from config import Settings
 from equivalence.gateway import Gateway, HttpUpstream, OpenRun, Upstream
-from equivalence.gateway.upstreams import Reply
+from equivalence.gateway.streaming import event
+from equivalence.gateway.upstreams import Reply, Streamed
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import Observed, observe
 from equivalence.table import read_table
@@ -37,6 +39,11 @@ EXACT = ("stage1", "successor", "stage2", "stage3")
 implementations = pytest.mark.parametrize(
     "implementation", LADDER, ids=[entry.name for entry in LADDER]
 )
+_CALLING = [entry for entry in LADDER if entry.protocol == "tool_calls"]
+calling = pytest.mark.parametrize(
+    "implementation", _CALLING, ids=[entry.name for entry in _CALLING]
+)
+"""Those whose model is offered tools, not told of them in the prompt."""
 
 
 @contextmanager
@@ -109,6 +116,46 @@ class Waits(OfflineModel):
         self.asked.set()
         await asyncio.Event().wait()
         raise AssertionError
+
+
+class Writes(OfflineModel):
+    """An upstream that streams what a test says, when the test says it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: deque[bytes | None] = deque()
+        self._listening: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self.left = threading.Event()
+        """Whether nobody reads on."""
+
+    def say(self, *contents: str, **delta: Any) -> None:
+        for content in contents or ("",):
+            choice = {"index": 0, "delta": {**delta, "content": content}}
+            self.send(event({"id": "x", "choices": [choice]}))
+
+    def end(self, finish: str = "stop") -> None:
+        choice = {"index": 0, "delta": {}, "finish_reason": finish}
+        self.send(event({"choices": [choice]}), b"data: [DONE]\n\n", None)
+
+    def send(self, *data: bytes | None) -> None:
+        self._said.extend(data)
+        for loop, said in list(self._listening):
+            with suppress(RuntimeError):  # nobody listens any more
+                loop.call_soon_threadsafe(said.set)
+
+    async def stream(self, request: Any, authorization: str | None) -> Streamed:
+        return Streamed(self._pieces(), self.left.set)
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        said = asyncio.Event()
+        self._listening.append((asyncio.get_running_loop(), said))
+        while True:
+            said.clear()
+            while self._said:
+                if (data := self._said.popleft()) is None:
+                    return
+                yield data
+            await said.wait()
 
 
 class Keeps:

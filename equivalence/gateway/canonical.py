@@ -120,7 +120,7 @@ def _number(identifier: Any, ids: dict[Any, str]) -> str:
 
 
 def _arguments(arguments: Any) -> Any:
-    if arguments is None or arguments == "":
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments

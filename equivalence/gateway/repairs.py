@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from equivalence.gateway.limits import TooDeep, parse
+from equivalence.gateway.shapes import (
+    REASONING,
+    first_candidate,
+    read_calls,
+    read_content,
+    read_reasoning,
+    split_thinking,
+    whole_characters,
+)
+from equivalence.gateway.streaming import INCOMPLETE
 from equivalence.gateway.text_calls import calls_in_text
 
 REPAIRS = {
@@ -30,6 +40,8 @@ REPAIRS = {
     "finish_reason": "a vendor's own word for why the reply ended became the usual one",
     "tool_call_id": "a tool call id was missing, empty or used before",
     "think_block": "a think block was moved out of the text",
+    "late_think_block": "a stream turned out to have begun inside a think block after"
+    " its text had been passed on, so it stays there",
     "content_blocks": "content came as typed blocks, or as something else than text",
     "lone_surrogates": "half characters, which no request can carry, were replaced",
     "error_shape": "an error in a form of the server's own was put into OpenAI's",
@@ -38,11 +50,10 @@ REPAIRS = {
 INVALID_ARGUMENTS = "invalid_arguments"
 """Key of arguments that must not be executed; the tool policy answers them."""
 
-DEEPEST_ARGUMENTS = 50
 LONGEST_WORDS = 300
 
 FINISH_REASONS = {
-    **dict.fromkeys(("max_tokens", "model_length"), "length"),
+    **dict.fromkeys(("max_tokens", "model_length", INCOMPLETE), "length"),
     **dict.fromkeys(
         ("safety", "recitation", "sensitive", "refusal", "blocked"), "content_filter"
     ),
@@ -64,17 +75,28 @@ class Unusable(ValueError):
     """The server answered 200 but there is no reply in it; the message says why."""
 
 
-def repair(raw: Any, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the well-formed completion and the names of the repairs it took.
-    Unusable when there is no message to repair, with the server's own words."""
+def repair(
+    raw: Any, request: Mapping[str, Any], *, passed_on: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the well-formed completion and the names of the repairs it took; its text
+    begins with what of it was `passed_on` while it was still being written. Raises
+    Unusable if there is no message to repair, with the server's own words."""
     repairs: list[str] = []
     raw = _without_lone_surrogates(raw, repairs)
     choice = _first_choice(raw)
     finish = _finish_reason(choice.get("finish_reason"), repairs)
     source = choice["message"]
-    text, thinking = _split_thinking(_text(source.get("content"), repairs), repairs)
-    calls = list(_structured_calls(source, repairs))
-    offered = _offered_names(request)
+    content = read_content(source.get("content"))
+    if content.odd:
+        repairs.append("content_blocks")
+    text, thinking = split_thinking(content.text)
+    if not text.startswith(passed_on):  # only the end of a block without a beginning
+        text, thinking = split_thinking(content.text, begun=False)
+        repairs.append("late_think_block")
+    if text != content.text:
+        repairs.append("think_block")
+    calls = _structured_calls(source, repairs)
+    offered = offered_names(request)
     if not calls and (found := calls_in_text(text, offered)):
         text, calls = found
         repairs.append("text_tool_call")
@@ -85,12 +107,12 @@ def repair(raw: Any, request: Mapping[str, Any]) -> tuple[dict[str, Any], list[s
     if calls:
         message["content"] = text or None
         message["tool_calls"] = _well_formed(calls, finish, request, repairs)
-    if isinstance(refusal := source.get("refusal"), str):
-        message["refusal"] = refusal
-    reasoning = source.get("reasoning_content") or source.get("reasoning")
-    thoughts = [t for t in (reasoning, thinking) if isinstance(t, str) and t]
-    if thoughts:
-        message["reasoning_content"] = "\n".join(thoughts)
+    refusal = source.get("refusal")
+    if isinstance(refusal, str) or content.refusal:
+        message["refusal"] = refusal or content.refusal
+    beside = read_reasoning(source) or content.thoughts
+    if thoughts := [thought for thought in (beside, *thinking) if thought]:
+        message[REASONING[0]] = "\n".join(thoughts)
     reply = {
         "id": _or(raw.get("id"), str, "chatcmpl-0"),
         "object": "chat.completion",
@@ -131,8 +153,8 @@ def _first_choice(raw: Any) -> dict[str, Any]:
     choices = raw.get("choices")
     if not isinstance(choices, list) or not choices:
         raise Unusable("the reply has no choices")
-    choice = choices[0]
-    if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+    choice = first_candidate(choices)
+    if not choice or not isinstance(choice.get("message"), dict):
         raise Unusable("the reply's first choice has no message")
     return choice
 
@@ -146,60 +168,39 @@ def _finish_reason(reason: Any, repairs: list[str]) -> str | None:
     return usual
 
 
-def _text(content: Any, repairs: list[str]) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    repairs.append("content_blocks")
-    if not isinstance(content, list):
-        return json.dumps(content, ensure_ascii=False)
-    parts = (
-        block.get("text") if isinstance(block, dict) else block for block in content
-    )
-    return "".join(part for part in parts if isinstance(part, str))
+def odd_history(request: Mapping[str, Any]) -> str | None:
+    """Return in one line what is odd about the tool calls in a client's own history,
+    None if nothing is: a server would answer with less than that."""
+    messages = request.get("messages")
+    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+        calls = message.get("tool_calls") if isinstance(message, dict) else None
+        where = f"messages[{index}].tool_calls"
+        if calls is None:
+            continue
+        if not isinstance(calls, list):
+            return f"{where} is {_excerpt(calls)}, not a list of tool calls"
+        for number, call in enumerate(calls):
+            function = call.get("function", {}) if isinstance(call, dict) else None
+            if not isinstance(function, dict):
+                return f"{where}[{number}] is {_excerpt(call)}, which is no tool call"
+    return None
 
 
-def _split_thinking(text: str, repairs: list[str]) -> tuple[str, str]:
-    """Part the text from its think blocks. A block that never ends hides all that
-    follows; one that never began (the template began it) hides all before its end."""
-    thoughts: list[str] = []
-
-    def take(match: re.Match[str]) -> str:
-        thoughts.append(match[1])
-        return ""
-
-    rest = text
-    head, end, tail = rest.partition("</think>")
-    if end and "<think>" not in head:
-        thoughts.append(head)
-        rest = tail
-    rest = re.sub(r"<think>(.*?)(?:</think>|\Z)", take, rest, flags=re.DOTALL)
-    if rest == text:
-        return text, ""
-    repairs.append("think_block")
-    return rest.strip(), "\n".join(t.strip() for t in thoughts if t.strip())
+def _excerpt(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:100]
 
 
 def _structured_calls(
     source: Mapping[str, Any], repairs: list[str]
-) -> Iterator[dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """The calls as {"id", "function": {"name", "arguments"}}, both of any type yet."""
-    calls = source.get("tool_calls")
-    legacy = source.get("function_call")
-    if not calls and isinstance(legacy, dict):
-        repairs.append("legacy_function_call")
-        calls = [{"function": legacy}]
-    if calls is not None and not isinstance(calls, list):
-        repairs.append("tool_call_shape")
-        calls = [calls]
-    for call in calls or ():
-        function = call.get("function", call) if isinstance(call, dict) else None
-        if not isinstance(function, dict):
-            repairs.append("tool_call_shape")
-            continue
-        yield {"id": call.get("id"), "function": function}
+    calls = list(read_calls(source))
+    repairs += [repaired for _, repaired in calls if repaired]
+    return [call for call, _ in calls if call]
 
 
-def _offered_names(request: Mapping[str, Any]) -> list[str]:
+def offered_names(request: Mapping[str, Any]) -> list[str]:
+    """Return the names of the tools that the model may call."""
     tools = request.get("tools")
     if request.get("tool_choice") == "none" or not isinstance(tools, list):
         return []
@@ -254,7 +255,7 @@ def _arguments(written: Any, repairs: list[str]) -> str:
         if isinstance(value, str) and value.lstrip().startswith("{"):
             value, text = _parse(value, repairs)
             repairs.append("double_encoded_arguments")
-    except RecursionError:
+    except TooDeep:
         reason = "its arguments are nested too deeply"
     except ValueError:
         reason = "its arguments are not valid JSON"
@@ -267,18 +268,14 @@ def _arguments(written: Any, repairs: list[str]) -> str:
 
 
 def _parse(text: str, repairs: list[str]) -> tuple[Any, str]:
-    """The value, and text for it that a strict parser takes; ValueError where it is not
-    JSON, RecursionError where it is too deep for the parsers to come."""
+    """The value, and text for it that a strict parser takes. Raises TooDeep, or
+    ValueError if it is not JSON."""
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        value = parse(text, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError:
-        value = json.loads(
-            text, parse_constant=_refuse, parse_float=_finite, strict=False
-        )
+        value = parse(text, parse_constant=_refuse, parse_float=_finite, strict=False)
         repairs.append("control_characters")
         text = json.dumps(value, ensure_ascii=False)
-    if _depth(value) > DEEPEST_ARGUMENTS:
-        raise RecursionError
     clean = _without_lone_surrogates(value, repairs)
     return value, text if clean == value else json.dumps(clean, ensure_ascii=False)
 
@@ -298,13 +295,6 @@ def _finite(text: str) -> float:
     return number
 
 
-def _depth(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value
-    if not isinstance(value, (dict, list)):
-        return 0
-    return 1 + max((_depth(item) for item in inner), default=0)
-
-
 def _used_ids(request: Mapping[str, Any]) -> set[str]:
     messages = [m for m in request.get("messages") or () if isinstance(m, dict)]
     calls = [call for m in messages for call in m.get("tool_calls") or ()]
@@ -312,12 +302,14 @@ def _used_ids(request: Mapping[str, Any]) -> set[str]:
 
 
 def _identifier(identifier: Any, used: set[str], repairs: list[str]) -> str:
+    """An id not used before; an invented one has nine letters and digits, the form on
+    which Mistral insists and which every server takes."""
     if isinstance(identifier, str) and identifier and identifier not in used:
         fresh = identifier
     else:
         repairs.append("tool_call_id")
         number = len(used) + 1
-        while (fresh := f"call_{number}") in used:
+        while (fresh := f"call{number:05}") in used:
             number += 1
     used.add(fresh)
     return fresh
@@ -325,10 +317,11 @@ def _identifier(identifier: Any, used: set[str], repairs: list[str]) -> str:
 
 def _without_lone_surrogates(value: Any, repairs: list[str]) -> Any:
     text = json.dumps(value, ensure_ascii=False)
-    clean = text.encode("utf-8", "replace").decode("utf-8")
+    clean = whole_characters(text)
     if clean == text:
         return value
-    repairs.append("lone_surrogates")
+    if clean.count("?") > text.count("?"):  # else halves were joined, and nothing lost
+        repairs.append("lone_surrogates")
     return json.loads(clean)
 
 

@@ -9,23 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from equivalence.gateway.exchange import Exchange
+from equivalence.gateway.kept import Kept
 from equivalence.gateway.upstreams import Upstream
-
-
-@dataclass
-class Kept:
-    """What a server wants back in later requests of the same conversation, and clients
-    strip: the fields it attached to a message, by the id of the message's first call.
-
-    A run that continues a conversation is opened with what the earlier run kept. No
-    other conversation sees it, and it is freed with its conversation.
-    """
-
-    by_call: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class OpenRun:
@@ -39,17 +27,19 @@ class OpenRun:
         *,
         kept: Kept | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         forget: Callable[[OpenRun], None],
     ) -> None:
         self.address = address
         self.url = url
         """Base URL for the clients of this run, and of no other."""
         self.upstream = upstream
-        self.kept = kept or Kept()
+        self.kept = Kept() if kept is None else kept
         self.exchanges: list[Exchange] = []
         self.closed = False
         self._began = time.perf_counter()
         self._on_exchange = on_exchange
+        self._on_text = on_text
         self._failure: Exception | None = None
         self._forget = forget
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,11 +93,21 @@ class OpenRun:
         return not work.cancelled()
 
     def observed(self, exchange: Exchange) -> None:
-        """Tell the observer of an exchange that is complete. It can change nothing: what
-        it raises is raised at the end of the run, in the thread that ends it."""
-        if self._on_exchange is None or self._failure or self.closed:
+        """Tell the observer of an exchange that is complete."""
+        if self._on_exchange is not None:
+            self._tell(self._on_exchange, exchange)
+
+    def written(self, text: str) -> None:
+        """Tell the observer of a piece of a streamed reply that goes to the client."""
+        if self._on_text is not None and text:
+            self._tell(self._on_text, text)
+
+    def _tell(self, observer: Callable[[Any], None], what: Any) -> None:
+        """An observer can change nothing: what it raises is raised at the end of the
+        run, in the thread that ends it."""
+        if self._failure or self.closed:
             return
         try:
-            self._on_exchange(exchange)
+            observer(what)
         except Exception as error:
             self._failure = error

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from equivalence.errors import UsageError
 from equivalence.gateway.strict import violation
 from equivalence.gateway.upstreams import (
     Reply,
+    Streamed,
     as_asked,
     completion,
     dump,
@@ -38,7 +39,7 @@ FIELDS = (*SCRIPTED, "calls", "content", "message", "finish_reason")
 
 
 def read_script(path: Path) -> list[dict[str, Any]]:
-    """Return the replies of a YAML file. Raises UsageError if it is no list of replies."""
+    """Return the replies of a YAML file. Raises UsageError if it is no such list."""
     import yaml
 
     try:
@@ -128,18 +129,33 @@ class Script:
                     refusal = "this server wants the reasoning_content back"
         if refusal:
             self.refusals.append(refusal)
-            return error_reply(400, refusal)
+            return error_reply(400, refusal, kind="invalid_request_error")
         item = self.items[min(self.answered, len(self.items) - 1)]
         self.answered += 1
         if delay := item.get("delay"):
             await asyncio.sleep(delay)
         return _scripted(item, request)
 
+    async def stream(
+        self, request: dict[str, Any], authorization: str | None
+    ) -> Reply | Streamed:
+        reply = await self.answer(request, authorization)
+        if reply.content_type != "text/event-stream" or reply.cut:
+            return reply
+        return Streamed(_one_by_one(reply.body))
+
     async def models(self, authorization: str | None) -> Reply:
         return model_list("script")
 
     async def close(self) -> None:
         pass
+
+
+async def _one_by_one(stream: bytes) -> AsyncIterator[bytes]:
+    """The events of a stream, each as it would come from a model."""
+    for event in stream.split(b"\n\n"):
+        if event:
+            yield event + b"\n\n"
 
 
 def _scripted(item: Mapping[str, Any], request: Mapping[str, Any]) -> Reply:

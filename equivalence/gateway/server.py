@@ -23,10 +23,38 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from equivalence.gateway.exchange import Exchange
-from equivalence.gateway.repairs import Unusable, error_words, repair
-from equivalence.gateway.run import Kept, OpenRun
-from equivalence.gateway.streaming import merge_stream, to_stream
-from equivalence.gateway.upstreams import LOOPBACK, Reply, Upstream, dump, error_reply
+from equivalence.gateway.kept import Kept
+from equivalence.gateway.limits import TooDeep, parse
+from equivalence.gateway.passing import Passing
+from equivalence.gateway.repairs import (
+    Unusable,
+    error_words,
+    odd_history,
+    offered_names,
+    repair,
+)
+from equivalence.gateway.run import OpenRun
+from equivalence.gateway.shapes import REASONING, whole_characters
+from equivalence.gateway.streaming import (
+    Events,
+    Merger,
+    delta_event,
+    event,
+    merge_stream,
+    to_stream,
+)
+from equivalence.gateway.upstreams import (
+    LOOPBACK,
+    BrokenReply,
+    Reply,
+    Streamed,
+    Upstream,
+    dump,
+    error_reply,
+)
+
+MODELS_REMEMBERED = 100
+"""Models of which the gateway knows that their text begins in a think block."""
 
 
 class Gateway:
@@ -40,6 +68,9 @@ class Gateway:
     told one uses the standing address: its requests belong to the one run that is open
     there. It binds 127.0.0.1 only and keeps no key. It alone keeps the time limit of a
     reply, in seconds; None is no limit. `address` is that of `url`; None makes one up.
+
+    What a server attached to a message or a call goes back to it (`echo_attached`), its
+    thoughts only where it wants them (`echo_reasoning`): many refuse them.
     """
 
     def __init__(
@@ -49,13 +80,17 @@ class Gateway:
         port: int = 0,
         repair: bool = True,
         echo_reasoning: bool = False,
+        echo_attached: bool = True,
         timeout: float | None = None,
         address: str | None = None,
     ) -> None:
         self.upstream = upstream
         self.repair = repair
         self.echo_reasoning = echo_reasoning
+        self.echo_attached = echo_attached
         self.timeout = timeout
+        self._kept = Kept(shared=True)
+        self._begin_inside: set[tuple[str, str]] = set()
         self._runs: dict[str, OpenRun] = {}
         self._unrecorded = address or secrets.token_urlsafe(12)
         self._standing = secrets.token_urlsafe(12)
@@ -119,12 +154,15 @@ class Gateway:
         *,
         kept: Kept | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
         standing: bool = False,
     ) -> OpenRun:
         """Open a run, until its `close`. `kept`: of the run whose conversation it
-        continues. `on_exchange` is called with each exchange once it is complete, from
-        the gateway's thread. `standing`: what comes to the standing address is its too;
-        while two such runs are open, that address refuses."""
+        continues. `on_exchange` is called with each exchange once it is complete,
+        `on_text` with each piece of the text of a streamed reply as it goes to the
+        client, both from the gateway's thread. `standing`: what
+        comes to the standing address is its too; while two such runs are open, that
+        address refuses."""
         address = secrets.token_urlsafe(12)
         run = OpenRun(
             address,
@@ -132,6 +170,7 @@ class Gateway:
             upstream or self.upstream,
             kept=kept,
             on_exchange=on_exchange,
+            on_text=on_text,
             forget=self._forget,
         )
         self._runs[address] = run
@@ -167,7 +206,9 @@ class Gateway:
         if address in self._runs:
             return self._runs[address]
         if address == self._unrecorded:
-            return OpenRun(address, self.url, self.upstream, forget=self._forget)
+            return OpenRun(
+                address, self.url, self.upstream, kept=self._kept, forget=self._forget
+            )
         if address == self._standing:
             if len(self._standing_runs) == 1:
                 return self._standing_runs[0]
@@ -193,8 +234,10 @@ class Gateway:
         except ClientDisconnect:
             return _GONE
         try:
-            request = json.loads(body)
-        except (ValueError, RecursionError):
+            request = parse(body)
+        except TooDeep as error:
+            return _respond(error_reply(400, f"the request is refused: {error}"))
+        except ValueError:
             request = None
         kind = http.headers.get("content-type", "").lower()
         if not isinstance(request, dict) or not kind.startswith("application/json"):
@@ -210,109 +253,229 @@ class Gateway:
             body=body,
         )
         run.exchanges.append(exchange)
-        authorization = http.headers.get("authorization")
-        work = asyncio.ensure_future(self._answer(run, exchange, authorization))
-        watch = asyncio.ensure_future(_hung_up(http, work))
-        done = await run.answering(work)
-        watch.cancel()
-        if not done:  # the client went away, or the run has ended
-            return _GONE
-        run.observed(exchange)
-        return _respond(work.result())
+        return _Answering(self, run, exchange, http.headers.get("authorization"))
 
-    async def _answer(
-        self, run: OpenRun, exchange: Exchange, authorization: str | None
+    async def answer(
+        self, run: OpenRun, exchange: Exchange, authorization: str | None, out: _Out
     ) -> Reply:
-        """Ask the upstream, fill the exchange, and return what is sent on."""
+        """Ask the upstream and fill the exchange. Return what is to be sent to the
+        client beyond what went `out` while it was being written."""
         try:
-            request = self._with_kept(run.kept, exchange.request)
             async with asyncio.timeout(self.timeout):
-                came = await run.upstream.answer(request, authorization)
+                came = await self._ask(run, exchange, authorization, out)
         except TimeoutError:
             words = f"no reply from {run.upstream} within {self.timeout:g} s"
             came = error_reply(504, words, retry=False)
+        except BrokenReply as broken:
+            came = broken.reply
         except Exception as error:  # a bug on this side must not pass for the model's
             came = _own_failure(error)
         try:
-            sent = take_in(came, exchange, repaired=self.repair)
+            sent = self._take_in(came, exchange, out)
         except Exception as error:
-            sent = take_in(_own_failure(error), exchange, repaired=False)
+            exchange.repairs = []
+            sent = _as_it_came(_own_failure(error), exchange)
+        if out.began and sent.status >= 300:  # its 200 is already there
+            sent = Reply(200, event(exchange.reply), "text/event-stream", cut=sent.cut)
+        exchange.status = sent.status
         exchange.ms = round(run.milliseconds() - exchange.began, 1)
-        self._keep(run.kept, exchange.reply)
+        run.kept.keep(exchange.request, exchange.raw_reply, exchange.reply)
+        if "late_think_block" in exchange.repairs:
+            if len(self._begin_inside) >= MODELS_REMEMBERED:
+                self._begin_inside.clear()
+            self._begin_inside.add(_model(run, exchange))
         return sent
 
-    def _with_kept(self, kept: Kept, request: dict[str, Any]) -> dict[str, Any]:
-        """The request as it goes upstream: where a server wants a model's reasoning
-        back, the assistant messages that clients strip of it get it again."""
-        if not self.echo_reasoning or not kept.by_call:
-            return request
-        messages = [
-            {**message, **kept.by_call.get(_first_call(message), {})}
-            if isinstance(message, dict)
-            else message
-            for message in request.get("messages") or ()
-        ]
-        return {**request, "messages": messages}
-
-    def _keep(self, kept: Kept, reply: Any) -> None:
-        if not self.echo_reasoning:
-            return
+    async def _ask(
+        self, run: OpenRun, exchange: Exchange, authorization: str | None, out: _Out
+    ) -> Reply:
+        if self.repair and (odd := odd_history(exchange.request)):
+            return error_reply(400, odd, retry=False)
+        request = run.kept.put_back(
+            exchange.request, reasoning=self.echo_reasoning, attached=self.echo_attached
+        )
+        request = _as_servers_take_it(request)
+        stream = getattr(run.upstream, "stream", None)
+        if stream is None or request.get("stream") is not True:
+            return await run.upstream.answer(request, authorization)
+        came: Reply | Streamed = await stream(request, authorization)
+        if isinstance(came, Reply):
+            return came
         try:
-            message = reply["choices"][0]["message"]
-        except (TypeError, LookupError):
-            return  # an error, or, without repairs, anything
-        reasoning = message.get("reasoning_content")
-        if (first := _first_call(message)) and reasoning:
-            kept.by_call[first] = {"reasoning_content": reasoning}
+            if self.repair:
+                return await self._pass_on(came, run, exchange, out)
+            pieces = []
+            async for piece in came.pieces:
+                pieces.append(piece)
+                await out.send(piece)
+            return Reply(200, b"".join(pieces), "text/event-stream")
+        finally:
+            came.close()
+
+    async def _pass_on(
+        self, came: Streamed, run: OpenRun, exchange: Exchange, out: _Out
+    ) -> Reply:
+        """Send what is certain of the stream on as it comes; return it merged."""
+        events, merger = Events(), Merger()
+        inside = _model(run, exchange) in self._begin_inside
+        passing = Passing(offered_names(exchange.request), inside=inside)
+        pieces = []
+        async for data in came.pieces:
+            pieces.append(data)
+            for one in events.feed(data):
+                try:
+                    piece = merger.add(one)
+                except ValueError:
+                    return Reply(200, one.encode(), "text/plain")
+                delta = {}
+                if text := passing.feed(piece.text):
+                    delta["content"] = text
+                if piece.thoughts == whole_characters(piece.thoughts) != "":
+                    delta[REASONING[0]] = piece.thoughts
+                if delta:
+                    await out.send(delta_event(merger.head, delta), **delta)
+            await asyncio.sleep(0)  # a fast stream must not keep the others waiting
+        return Reply(200, b"".join(pieces), "text/event-stream")
+
+    def _take_in(self, came: Reply, exchange: Exchange, out: _Out) -> Reply:
+        """Fill the exchange from what came; return what is sent on."""
+        sent = _as_it_came(came, exchange)
+        if not self.repair:
+            sent_already = came.status == 200 and out.began
+            return Reply(200, b"", "text/event-stream") if sent_already else sent
+        if came.cut:
+            return sent
+        if came.status >= 300:
+            return _in_usual_shape(came, exchange)
+        try:
+            if isinstance(exchange.raw_reply, str):
+                start = " ".join(exchange.raw_reply.split())[:200]
+                raise Unusable(f"the reply is not JSON: {start!r}")
+            whole, exchange.repairs = repair(
+                exchange.raw_reply, exchange.request, passed_on=out.text
+            )
+        except Unusable as problem:
+            message = f"the model's server answered {came.status}, but {problem}"
+            failed = error_reply(502, message, retry=False)
+            exchange.reply = json.loads(failed.body)
+            return failed
+        exchange.reply = whole
+        if exchange.request.get("stream") is not True:
+            return Reply(200, dump(whole))
+        out.rest = (whole["choices"][0]["message"]["content"] or "")[len(out.text) :]
+        rest = to_stream(
+            whole,
+            exchange.request,
+            text_sent=len(out.text),
+            thoughts_sent=len(out.thoughts),
+        )
+        return Reply(200, rest, "text/event-stream")
 
 
-def _first_call(message: Any) -> str:
-    """The id of the first call; "" for a message without calls: no server wants the
-    reasoning of a finished answer back."""
-    calls = message.get("tool_calls") if isinstance(message, dict) else None
-    first = calls[0] if isinstance(calls, list) and calls else None
-    return str(first.get("id") or "") if isinstance(first, dict) else ""
+class _Out:
+    """The way to the client, for what goes on while it is being written."""
+
+    def __init__(self, run: OpenRun, send: Send) -> None:
+        self._run = run
+        self._send = send
+        self.began = False
+        self.rest = ""
+        """The text that goes with the end of the stream."""
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The text that has been sent."""
+        return "".join(self._texts)
+
+    @property
+    def thoughts(self) -> str:
+        """The thoughts that have been sent."""
+        return "".join(self._thoughts)
+
+    async def send(
+        self, data: bytes, *, content: str = "", reasoning_content: str = ""
+    ) -> None:
+        if not self.began:
+            self.began = True
+            kind = (b"content-type", b"text/event-stream; charset=utf-8")
+            start = {"type": "http.response.start", "status": 200, "headers": [kind]}
+            await self._send(start)
+        self._texts.append(content)
+        self._thoughts.append(reasoning_content)
+        self._run.written(content)
+        body = {"type": "http.response.body", "body": data, "more_body": True}
+        await self._send(body)
 
 
-async def _hung_up(http: Request, work: asyncio.Task[Any]) -> None:
+class _Answering(Response):
+    """A reply on its way: the answer to one request, until it is complete, its client
+    goes away, or its run ends."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        run: OpenRun,
+        exchange: Exchange,
+        authorization: str | None,
+    ) -> None:
+        super().__init__()
+        self._gateway = gateway
+        self._run = run
+        self._exchange = exchange
+        self._authorization = authorization
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        out = _Out(self._run, send)
+        work = asyncio.ensure_future(
+            self._gateway.answer(self._run, self._exchange, self._authorization, out)
+        )
+        watch = asyncio.ensure_future(_hung_up(receive, work))
+        done = await self._run.answering(work)
+        watch.cancel()
+        if not done:  # the client went away, or the run has ended
+            if not out.began:
+                await _GONE(scope, receive, send)
+            return
+        self._run.written(out.rest)
+        self._run.observed(self._exchange)
+        sent = work.result()
+        if not out.began:
+            await _respond(sent)(scope, receive, send)
+        elif sent.cut or (sent.status >= 300 and not self._gateway.repair):
+            raise ConnectionResetError("the reply broke off on its way")
+        else:
+            await send({"type": "http.response.body", "body": sent.body})
+
+
+async def _hung_up(receive: Receive, work: asyncio.Task[Any]) -> None:
     """Cancel the work when the client goes away: nobody would get the reply."""
-    while (await http.receive())["type"] != "http.disconnect":
+    while (await receive())["type"] != "http.disconnect":
         pass
     work.cancel()
+
+
+def _model(run: OpenRun, exchange: Exchange) -> tuple[str, str]:
+    return str(run.upstream), str(exchange.request.get("model"))
+
+
+_OF_TOOLS = ("parallel_tool_calls", "tool_choice")
+
+
+def _as_servers_take_it(request: dict[str, Any]) -> dict[str, Any]:
+    """The request without fields that are null, which mean the same as none: so a
+    setting can take a field out; and those that belong to tools only beside tools."""
+    return {
+        name: value
+        for name, value in request.items()
+        if value is not None and (name not in _OF_TOOLS or request.get("tools"))
+    }
 
 
 def _own_failure(error: Exception) -> Reply:
     words = f"the gateway itself failed, {type(error).__name__}: {error}"
     return error_reply(500, words, retry=False)
-
-
-def take_in(came: Reply, exchange: Exchange, *, repaired: bool) -> Reply:
-    """Fill the exchange from what came; return what is sent on."""
-    sent = _repaired(came, exchange) if repaired else _as_it_came(came, exchange)
-    exchange.status = sent.status
-    return sent
-
-
-def _repaired(came: Reply, exchange: Exchange) -> Reply:
-    sent = _as_it_came(came, exchange)
-    if came.cut:
-        return sent
-    if came.status >= 300:
-        return _in_usual_shape(came, exchange)
-    try:
-        if isinstance(exchange.raw_reply, str):
-            start = " ".join(exchange.raw_reply.split())[:200]
-            raise Unusable(f"the reply is not JSON: {start!r}")
-        whole, exchange.repairs = repair(exchange.raw_reply, exchange.request)
-    except Unusable as problem:
-        message = f"the model's server answered {came.status}, but {problem}"
-        sent = error_reply(502, message, retry=False)
-        exchange.reply = json.loads(sent.body)
-        return sent
-    exchange.reply = whole
-    if exchange.request.get("stream") is True:
-        return Reply(200, to_stream(whole, exchange.request), "text/event-stream")
-    return Reply(200, dump(whole))
 
 
 def _in_usual_shape(came: Reply, exchange: Exchange) -> Reply:
@@ -321,18 +484,20 @@ def _in_usual_shape(came: Reply, exchange: Exchange) -> Reply:
     if usual or not words:
         return came
     exchange.repairs = ["error_shape"]
-    sent = error_reply(came.status, words)
+    sent = error_reply(came.status, words, kind="upstream_error")
     exchange.reply = json.loads(sent.body)
     return replace(sent, headers=came.headers)
 
 
 def _as_it_came(came: Reply, exchange: Exchange) -> Reply:
-    text = came.body.decode("utf-8", "replace")
     try:
         streamed = came.content_type == "text/event-stream"
-        exchange.raw_reply = merge_stream(text) if streamed else json.loads(text)
-    except (ValueError, RecursionError):
-        exchange.raw_reply = text
+        exchange.raw_reply = (merge_stream if streamed else parse)(came.body)
+    except TooDeep as error:
+        came = error_reply(502, f"the reply is not usable: {error}", retry=False)
+        exchange.raw_reply = json.loads(came.body)
+    except ValueError:
+        exchange.raw_reply = came.body.decode("utf-8", "replace")
     exchange.raw_status = came.status
     exchange.reply = exchange.raw_reply
     return came

@@ -1,14 +1,11 @@
-"""What can stand behind the gateway: a real endpoint, a script, a model of your own."""
+"""What stands behind the gateway, and the replies it gives."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import urlsplit
-
-import aiohttp
 
 from equivalence.gateway.streaming import to_stream
 
@@ -27,9 +24,33 @@ class Reply:
     """The connection broke before the whole body had come."""
 
 
+class BrokenReply(Exception):
+    """A reply broke off, or was too heavy to be read; `reply` says so."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__()
+        self.reply = reply
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """An event stream that is still being written."""
+
+    pieces: AsyncIterator[bytes]
+    """Its bytes as they come. Raises BrokenReply if it breaks off."""
+    close: Callable[[], None] = lambda: None
+    """To be called when nobody wants more of it."""
+
+
 class Upstream(Protocol):
     """One source of replies; its str() names it in errors. `authorization` is the
-    client's own header, if any."""
+    client's own header, if any.
+
+    One that can pass a stream on while it is being written has a method more, with the
+    parameters of `answer`, for requests that ask for a stream:
+
+        async def stream(self, request, authorization) -> Reply | Streamed
+    """
 
     async def answer(
         self, request: dict[str, Any], authorization: str | None
@@ -40,9 +61,16 @@ class Upstream(Protocol):
     async def close(self) -> None: ...
 
 
-def error_reply(status: int, message: str, *, retry: bool = True) -> Reply:
-    """Return an error in OpenAI's form; `retry` False asks clients not to."""
-    body = {"error": {"message": message, "type": "gateway_error", "code": None}}
+GATEWAY_ERROR = "gateway_error"
+"""The type of an error of the gateway's own: no server said it."""
+
+
+def error_reply(
+    status: int, message: str, *, retry: bool = True, kind: str = GATEWAY_ERROR
+) -> Reply:
+    """Return an error in OpenAI's form, of the type `kind`; `retry` False asks clients
+    not to try again."""
+    body = {"error": {"message": message, "type": kind, "code": None}}
     headers = {} if retry else {"x-should-retry": "false"}
     return Reply(status, dump(body), headers=headers)
 
@@ -68,67 +96,6 @@ def completion(message: Any, model: Any, finish_reason: Any = "") -> dict[str, A
         "model": model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
     }
-
-
-class HttpUpstream:
-    """A real endpoint. Without a key of its own it passes the client's on."""
-
-    def __init__(self, base_url: str, key: str | None = None) -> None:
-        self.base_url = base_url
-        self.key = key
-        self._session: aiohttp.ClientSession | None = None
-
-    def __str__(self) -> str:
-        return self.base_url
-
-    async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
-        return await self._send("POST", "/chat/completions", request, authorization)
-
-    async def models(self, authorization: str | None) -> Reply:
-        return await self._send("GET", "/models", None, authorization)
-
-    async def close(self) -> None:
-        if self._session:
-            await self._session.close()
-            self._session = None  # another gateway may ask again
-
-    async def _send(
-        self, method: str, path: str, request: Any, authorization: str | None
-    ) -> Reply:
-        if self._session is None:  # here, because it belongs to the running event loop
-            local = urlsplit(self.base_url).hostname in LOOPBACK
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=None),
-                connector=aiohttp.TCPConnector(limit=0),  # the clients set the limit
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=not local,
-            )
-        headers = {"Content-Type": "application/json"}
-        if self.key:
-            headers["Authorization"] = f"Bearer {self.key}"
-        elif authorization:
-            headers["Authorization"] = authorization
-        try:
-            async with self._session.request(
-                method,
-                self.base_url + path,
-                data=None if request is None else dump(request),
-                headers=headers,
-                allow_redirects=False,  # a POST would arrive as a GET, or the key leak
-            ) as response:
-                body = await response.read()
-                if place := response.headers.get("location"):
-                    words = f"{self.base_url} has moved to {place}: set LLM_BASE_URL"
-                    return error_reply(response.status, words, retry=False)
-                kept = {
-                    name: response.headers[name]
-                    for name in ("retry-after", "retry-after-ms", "x-should-retry")
-                    if name in response.headers
-                }
-                return Reply(response.status, body, response.content_type, kept)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            return error_reply(502, f"cannot reach {self.base_url}: {reason}")
 
 
 def model_list(name: str) -> Reply:

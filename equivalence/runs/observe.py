@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from equivalence.errors import UsageError
 from equivalence.gateway import Exchange, Gateway, Kept, Upstream
+from equivalence.gateway.upstreams import GATEWAY_ERROR
 from equivalence.runs.agents import Asking
 from equivalence.runs.grounding import mark
 from equivalence.runs.implementation import Implementation
@@ -73,9 +74,11 @@ def observe(
     note: str = "",
     on_exchange: Callable[[Exchange], None] | None = None,
     on_execution: Callable[[Execution], None] | None = None,
+    on_text: Callable[[str], None] | None = None,
 ) -> Observed:
     """Let the implementation answer one question, `after` an earlier one of the same
-    conversation, and return what it did.
+    conversation, and return what it did. `on_text` is told each piece of the text of a
+    streamed reply as it is written, from the gateway's thread.
 
     Whatever its agent, its module or its endpoint does ends in the record;
     KeyboardInterrupt passes.
@@ -91,6 +94,7 @@ def observe(
         upstream,
         kept=after.kept if after else None,
         on_exchange=on_exchange,
+        on_text=on_text,
         standing=True,
     ) as wire:
         log = ToolLog(wire, settings.clock, on_execution)
@@ -182,10 +186,13 @@ def complete(
 
 
 def one_line(error: BaseException) -> str:
-    """Return the error as one line: the endpoint's own words where there are any."""
+    """Return the error as one line: the endpoint's own words where there are any, those
+    of the gateway alone where no endpoint answered or its answer was no reply."""
     body = getattr(error, "body", None)
     told = body.get("message") if isinstance(body, dict) else None
     if _from_endpoint(error):
+        if told and isinstance(body, dict) and body.get("type") == GATEWAY_ERROR:
+            return " ".join(str(told).split())
         code = getattr(error, "status_code", None)
         head = f"the endpoint answered {code}: " if code else "the endpoint failed: "
         return head + " ".join(str(told or error).split())

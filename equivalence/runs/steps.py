@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivalence.gateway.exchange import Exchange
-from equivalence.gateway.repairs import INVALID_ARGUMENTS
+from equivalence.gateway.repairs import INVALID_ARGUMENTS, offered_names
+from equivalence.gateway.shapes import first_candidate, split_thinking
+from equivalence.gateway.streaming import INCOMPLETE
+from equivalence.gateway.text_calls import looks_like_call
 from equivalence.runs.record import Run, Step
 
 Message = dict[str, Any]
@@ -26,6 +29,7 @@ UNREAD = frozenset(
     )
 )
 """The gateway's repairs of what a model wrote; the others are of what a server did."""
+ANNOUNCE_CALLS = ("tool_calls", "function_call")
 USUAL_ENDS = ("stop", "tool_calls", "function_call", "length", "content_filter")
 
 
@@ -138,7 +142,7 @@ def _step(
     step = Step(
         turn=call.turn,
         tool=call.name,
-        arguments=_parsed(call.written),
+        arguments=_parsed(call.passed_on if call.executable else call.written),
         arguments_text=call.written,
         result=call.content,
         ok=False if watched else None,
@@ -251,11 +255,21 @@ def status(
         return "completed" if own and _own_ending(end, message) else "malformed"
     if finish == "content_filter" or message.get("refusal"):
         return "refused"
-    if finish == "length":
+    if finish in ("length", INCOMPLETE):
         return "truncated"
-    if not text_of(message.get("content")).strip():
+    text = text_of(message.get("content"))
+    if not text.strip():
         return "malformed" if finish and finish not in USUAL_ENDS else "empty"
+    if run.protocol != "text" and _like_a_call(last.request, text):
+        return "unparsed_call"
+    if run.protocol != "text" and finish in ANNOUNCE_CALLS:
+        return "malformed"  # it contradicts itself
     return "malformed" if "unreadable" in end or finish == "error" else "completed"
+
+
+def _like_a_call(request: Message, text: str) -> bool:
+    rest, _ = split_thinking(text)  # where nothing was repaired it is still there
+    return looks_like_call(rest, offered_names(request))
 
 
 def _own_ending(end: Message, reply: Message) -> bool:
@@ -320,6 +334,9 @@ def warnings(run: Run) -> list[str]:
         for number, exchange in enumerate(run.model_calls, 1)
         if exchange.repairs
     ]
+    if run.status == "unparsed_call" and run.model_calls:
+        begins = " ".join(run.answer.split())[:100]
+        found.append(f"the last reply looks like a tool call: {begins!r}")
     asked = Counter((step.tool, _key(step.arguments)) for step in run.steps)
     for (tool, arguments), times in asked.items():
         if times > 2:
@@ -328,10 +345,10 @@ def warnings(run: Run) -> list[str]:
 
 
 def first_choice(reply: Any) -> dict[str, Any] | None:
-    """Return the first choice of a chat completion, None where there is none."""
+    """Return the choice of a chat completion that counts, None where there is none."""
     choices = reply.get("choices") if isinstance(reply, dict) else None
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
+    choice = first_candidate(choices) if isinstance(choices, list) else None
+    if choice and isinstance(choice.get("message"), dict):
         return choice
     return None
 
@@ -459,7 +476,7 @@ def _same(sent: Any, executed: Any) -> bool:
 
 def _parsed(arguments: Any) -> Any:
     """The arguments as JSON, {} for none; the text itself where it is not JSON."""
-    if arguments is None or arguments == "":
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments

@@ -54,6 +54,7 @@ def new_gateway(settings: Settings, upstream: Upstream, **more: Any) -> Gateway:
         upstream,
         repair=settings.repair,
         echo_reasoning=settings.echo_reasoning,
+        echo_attached=settings.echo_attached,
         timeout=settings.timeout,
         **more,
     )
