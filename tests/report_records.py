@@ -231,8 +231,8 @@ def hostile() -> list[Record]:
     first = json.loads(text.replace("@@", inner).replace("°C", inner))
     for step in first["steps"]:
         step |= {"arguments": {HOSTILE: HOSTILE}, "result": HOSTILE * 9, "ok": False}
-        number = {"number": HOSTILE, "argument": HOSTILE, "real": HOSTILE}
-        step["ungrounded"] = [{**number, "arrived": 1, "answer": "used"}]
+        number = {"number": HOSTILE, "argument": HOSTILE, "result": HOSTILE}
+        step["ungrounded"] = [{**number, "arrived": 1, "in_answer": True}]
     for each in first["exchanges"]:
         each |= {"repairs": [HOSTILE], "raw_reply": {HOSTILE: HOSTILE}}
         each["raw_status"] = 200
