@@ -5,8 +5,8 @@
 Every question is a conversation of four model calls, three with a tool call each, at a
 fresh address of a gateway whose model is a script, so that no time is the model's. The
 rounds interleave all candidates; the figures are medians, also of the ratios against
-the loop on a warm openai client in the same round. All that a stage builds for a question
-counts.
+the loop on a warm openai client in the same round. All that a stage builds for a
+question counts.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def openai_loop() -> Candidate:
 def stage(target: str) -> Candidate:
     """Return the implementation as it is called for one question."""
     agent = load(target)
-    settings = Settings(_env_file=None, model="m", retries=0)
+    settings = Settings(model="m", retries=0)
 
     def run(url: str) -> None:
         agent(QUESTION, settings=settings.model_copy(update={"gateway_url": url}))

@@ -389,7 +389,9 @@ def test_arguments_that_do_not_parse_are_answered_even_raw(reply, watch) -> None
 @pytest.mark.parametrize("arguments", ["", "null", None, " {}"], ids=repr)
 def test_no_arguments_are_empty_ones_even_raw(arguments) -> None:
     reply = asks(call("get_current_time", arguments, "a"))
-    scenario = Scenario("raw", "", "", [reply, "done"], raw=True)
+    scenario = Scenario(
+        "raw", "", "", [reply, "done"], raw=True, tools=["get_current_time"]
+    )
     with Player() as player:
         played = [
             player.play(scenario, TABLE.find(name)) for name in ("stage3", "stage4")
