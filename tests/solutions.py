@@ -294,8 +294,8 @@ WRONG = [
         "a tool policy of its own",
         "failures",
         {
-            'run_tool(call["name"], call["args"], tools, settings)': ""
-            'run_tool(call["name"], call["args"], tools, settings)'
+            'run_tool(call["name"], call["args"], tools, settings, call["id"])': ""
+            'run_tool(call["name"], call["args"], tools, settings, call["id"])'
             "\n        content = content if ok else 'failed'"
         },
     ),
@@ -304,7 +304,7 @@ WRONG = [
         "past the tool policy",
         "raised",
         {
-            'run_tool(call["name"], call["args"], tools, settings)': "("
+            'run_tool(call["name"], call["args"], tools, settings, call["id"])': "("
             'tools[call["name"]](**call["args"]), True)'
         },
     ),

@@ -564,7 +564,9 @@ def test_exit_codes(verdicts, statuses, failed, code):
 
 
 @pytest.mark.parametrize("share", [True, False], ids=["records", "live"])
-@pytest.mark.parametrize(("old", "new"), [("晴", "雨"), ("a", "A"), (1, True), (0, False)])
+@pytest.mark.parametrize(
+    ("old", "new"), [("晴", "雨"), ("a", "A"), (1, True), (0, False)]
+)
 def test_an_old_message_that_was_edited_is_found_with_its_place(share, old, new):
     """In a later request, without a change of length; records share what is unchanged."""
 

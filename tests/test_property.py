@@ -14,12 +14,13 @@ import string
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from wire import EXACT, LADDER
 
 from config import Settings
 from equivalence.gateway import Gateway, Script
 from equivalence.judge.compare import compare
 from equivalence.matrix.tools import add, boom, give
-from equivalence.runs.implementation import LADDER, load
+from equivalence.runs.files import from_line, to_line
 from equivalence.runs.observe import observe
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "2000"))
@@ -27,7 +28,6 @@ SHARES = 8
 """Into how many tests the examples are parted, so that several cores share them."""
 
 TOOLS = (add, boom, give)
-AGENTS = {each.name: load(each.target) for each in LADDER}
 
 anything = st.recursive(
     st.none()
@@ -42,7 +42,7 @@ anything = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(st.text(string.ascii_letters, max_size=8), inner, max_size=3)
     ),
-    max_leaves=8,
+    max_leaves=30,
 )
 
 names = st.sampled_from(["add", "add", "boom", "give", "no_such", "add ", ""])
@@ -95,6 +95,13 @@ texts = st.text(max_size=40) | st.sampled_from(
         'so: <tool_call>{"name": "boom", "arguments": {"text": "x"}}</tool_call>',
         '<tool_call>{"name": "add", "arguments": {"a": </tool_call>',
         "<tool_call><function=add><parameter=a>1</parameter></function></tool_call>",
+        'Thought: I add.\nAction: add\nAction Input: {"a": 1, "b": 2}',
+        "Action: add[1]",
+        "Action: no_such\nAction Input: nothing",
+        "Action Input: {}",
+        "Thought: done\nFinal Answer: 3",
+        "Final Answer:",
+        "Observation: made up\nFinal Answer: 3",
     ]
 )
 messages = st.fixed_dictionaries(
@@ -122,9 +129,32 @@ asking = st.fixed_dictionaries(
         )
     }
 )
+deltas = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "content": field(texts),
+            "tool_calls": field(st.lists(field(calls), max_size=2)),
+            "reasoning_content": field(texts),
+        },
+    ),
+    max_size=4,
+)
+streams = st.fixed_dictionaries(
+    {"stream": deltas}, optional={"finish_reason": field(finish_reasons)}
+)
+errors = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from([400, 401, 404, 429, 500, 503]),
+        "body": anything | st.fixed_dictionaries({"error": anything}),
+        "headers": st.just({"retry-after-ms": "1"}),
+    }
+)
 replies = (
     asking
     | asking
+    | streams
+    | errors
     | st.fixed_dictionaries(
         {"message": field(messages)}, optional={"finish_reason": field(finish_reasons)}
     )
@@ -134,6 +164,7 @@ replies = (
 conversations = st.lists(replies, min_size=1, max_size=8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 def test_whatever_a_model_replies(share: int, gateway: Gateway) -> None:
     @settings(
@@ -142,30 +173,32 @@ def test_whatever_a_model_replies(share: int, gateway: Gateway) -> None:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    @given(conversation=conversations)
-    def check(conversation: list) -> None:
-        measure = None
+    @given(
+        conversation=conversations,
+        stream=st.sampled_from([False, False, True]),
+        retries=st.sampled_from([0, 0, 1]),
+    )
+    def check(conversation: list, stream: bool, retries: int) -> None:
+        baseline = None
+        given = Settings(_env_file=None, retries=retries, max_steps=8, stream=stream)
         for each in LADDER:
             upstream = Script(conversation, strict=each.protocol == "tool_calls")
-            observed = observe(
-                each.name,
-                AGENTS[each.name],
-                "go",
-                Settings(_env_file=None, retries=0, max_steps=8),
-                gateway,
-                TOOLS,
-                upstream=upstream,
-            )
-            run = observed.run
+            run = observe(each, "go", given, gateway, TOOLS, upstream=upstream).run
             note(f"{each.name}: {run.status} {run.error}")
             assert run.status != "failed", run.error
             assert not upstream.refusals
+            back = from_line(to_line(run))  # whatever came is written and read
+            assert (back.status, len(back.exchanges)) == (
+                run.status,
+                len(run.exchanges),
+            )
+            assert compare(run, back) is None
             if each.protocol == "text":
                 continue
-            bodies = [exchange.body for exchange in observed.exchanges]
-            measure = measure or (run, bodies)
-            assert compare(measure[0], run) is None
-            if each.exact:
-                assert bodies == measure[1]
+            bodies = [exchange.body for exchange in run.exchanges]
+            baseline = baseline or (run, bodies)
+            assert compare(baseline[0], run) is None
+            if each.name in EXACT:
+                assert bodies == baseline[1]
 
     check()

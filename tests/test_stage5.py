@@ -348,7 +348,11 @@ def test_the_judge_names_the_cause_between_protocols(watch, gateway, offline_set
     cut_off = watch(text % "北京", "Final Answer: 晴", max_steps=1)
     for observed, cause, path in (
         (watch(text % "北京", "Final Answer: 晴"), None, None),
-        (watch(text % "上海", "Final Answer: 晴"), "unknown", "steps[0].arguments.city"),
+        (
+            watch(text % "上海", "Final Answer: 晴"),
+            "unknown",
+            "steps[0].arguments.city",
+        ),
         (watch(text % "北京", "Final Answer: 雨"), "unknown", "answer"),
         (other_tool, "tool", "steps[0].result"),
         (watch("Final Answer: 晴"), "control", "status"),  # it asked for no tool

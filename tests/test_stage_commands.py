@@ -360,7 +360,7 @@ def test_a_refusal_is_the_same_in_all(
         ("the endpoint answered 400: no such field max_tokens", "LLM_MAX_TOKENS_FIELD"),
         ("the endpoint answered 401: no", "LLM_API_KEY"),
         ("the endpoint answered 404: no", "LLM_BASE_URL"),
-        ("the endpoint answered 502: cannot reach http://x", "Is the server running"),
+        ("cannot reach http://x: connection refused", "Is the server running"),
         ("the endpoint answered 504: no reply from http://x within", "LLM_TIMEOUT"),
         ("the endpoint failed: Request timed out.", "LLM_TIMEOUT"),
     ],

@@ -61,10 +61,11 @@ class RecordedTools(list[Any]):
 def _fits(step: Step, arguments: dict[str, Any]) -> bool:
     """Whether the step was executed with these arguments: as they were sent, or what
     validation makes of them; those that were not sent have their defaults."""
-    from pydantic_core import to_jsonable_python
+    from pydantic import TypeAdapter
 
     sent = step.arguments if isinstance(step.arguments, dict) else {}
-    plain = to_jsonable_python(arguments, fallback=str)
+    adapter = TypeAdapter(dict[str, Any])
+    plain = adapter.dump_python(arguments, mode="json", fallback=str)
     return all(
         name not in sent or sent[name] == value or str(sent[name]) == str(value)
         for name, value in plain.items()

@@ -6,10 +6,11 @@ Let it ask a person before get_stock_price runs.
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
+from toolkit.history import answered
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, run_tool
 from tools import TOOLS
 
@@ -20,7 +21,7 @@ def build_graph(model, tools, settings):
     @wrap_tool_call
     def run(request, execute):
         call = request.tool_call
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
+        content, ok = run_tool(call["name"], call["args"], tools, settings, call["id"])
         identity = {"name": call["name"], "tool_call_id": call["id"]}
         return ToolMessage(content, status="success" if ok else "error", **identity)
 
@@ -32,7 +33,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     """Answer the question; return the conversation, the history included."""
     settings = settings or load_settings()
     graph = build_graph(chat_model(settings), by_name(tools), settings)
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     limits = {
         "recursion_limit": 2 * settings.max_steps,  # the model and its tools
         "max_concurrency": settings.tool_concurrency,

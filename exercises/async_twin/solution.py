@@ -5,17 +5,24 @@ The connections that the HTTP client keeps open belong to the loop they were mad
 
 import asyncio
 import threading
+from functools import cache
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_core.tools import tool
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
 from stage3_pure_loop.agent import run_tools, wants_tools
+from toolkit.history import answered
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name
 from tools import TOOLS
 
-LOOP = asyncio.new_event_loop()
-threading.Thread(target=LOOP.run_forever, daemon=True).start()
+
+@cache
+def the_loop() -> asyncio.AbstractEventLoop:
+    """Return the one loop; it is started when it is first wanted."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
 
 
 async def call_model(model, messages) -> AIMessage:
@@ -25,7 +32,8 @@ async def call_model(model, messages) -> AIMessage:
 
 def run_agent(question, **more) -> list:
     """Answer the question; return the conversation, the history included."""
-    return asyncio.run_coroutine_threadsafe(arun_agent(question, **more), LOOP).result()
+    work = arun_agent(question, **more)
+    return asyncio.run_coroutine_threadsafe(work, the_loop()).result()
 
 
 async def arun_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
@@ -35,7 +43,7 @@ async def arun_agent(question, *, history=(), settings=None, tools=TOOLS) -> lis
     model = chat_model(settings)
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     for _ in range(settings.max_steps):
         reply = await call_model(model, messages)
         messages.append(reply)

@@ -6,10 +6,11 @@ The first question is answered. Make the ones after it work, too.
 import asyncio
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
-from langchain_core.tools import tool
 
 from config import SYSTEM_PROMPT, chat_model, load_settings
 from stage3_pure_loop.agent import run_tools, wants_tools
+from toolkit.history import answered
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name
 from tools import TOOLS
 
@@ -31,7 +32,7 @@ async def arun_agent(question, *, history=(), settings=None, tools=TOOLS) -> lis
     model = chat_model(settings)
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     for _ in range(settings.max_steps):
         reply = await call_model(model, messages)
         messages.append(reply)

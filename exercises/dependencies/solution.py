@@ -6,6 +6,7 @@ from functools import partial
 from config import load_settings, openai_model
 from stage4_mini_framework.agent import call_model, wants_tools
 from stage4_mini_framework.registry import Registry
+from toolkit.history import answered
 from toolkit.policy import run_tool
 from tools import TOOLS
 
@@ -22,7 +23,9 @@ def run_tools(reply, tools, settings) -> list[dict]:
             names = ", ".join(sorted(missing))
             content = f"Error: {name} was not run. Call it when you know {names}."
         else:
-            content, _ = run_tool(name, json.loads(arguments), tools, settings)
+            content, _ = run_tool(
+                name, json.loads(arguments), tools, settings, call["id"]
+            )
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     return [run(call) for call in reply["tool_calls"]]
@@ -35,7 +38,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     model = openai_model(settings)
     if tools:
         model = partial(model, tools=tools.schemas)
-    messages = [*history, {"role": "user", "content": question}]
+    messages = [*answered(history), {"role": "user", "content": question}]
     for _ in range(settings.max_steps):
         reply = call_model(model, messages)
         messages.append(reply)

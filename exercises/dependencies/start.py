@@ -9,6 +9,7 @@ from functools import partial
 from config import load_settings, openai_model
 from stage4_mini_framework.agent import call_model, wants_tools
 from stage4_mini_framework.registry import Registry
+from toolkit.history import answered
 from toolkit.policy import run_tool
 from tools import TOOLS
 
@@ -20,7 +21,7 @@ def run_tools(reply, tools, settings) -> list[dict]:
 
     def run(call):
         name, arguments = call["function"]["name"], call["function"]["arguments"]
-        content, _ = run_tool(name, json.loads(arguments), tools, settings)
+        content, _ = run_tool(name, json.loads(arguments), tools, settings, call["id"])
         return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     return [run(call) for call in reply["tool_calls"]]
@@ -33,7 +34,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     model = openai_model(settings)
     if tools:
         model = partial(model, tools=tools.schemas)
-    messages = [*history, {"role": "user", "content": question}]
+    messages = [*answered(history), {"role": "user", "content": question}]
     for _ in range(settings.max_steps):
         reply = call_model(model, messages)
         messages.append(reply)

@@ -9,6 +9,7 @@ from stage5_text_react.memory import recall
 from stage5_text_react.parser import parse
 from stage5_text_react.prompt import STOP, as_text, scratchpad, system_prompt
 from stage5_text_react.reply import as_message, read_text
+from toolkit.history import answered
 from toolkit.policy import by_name
 from tools import TOOLS
 
@@ -34,7 +35,10 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     memory = recall(history, tools, model if sums_up else None)
     prompt = system_prompt(tools, memory.summary)
     opening = [{"role": "system", "content": prompt}, *as_text(memory.recent)]
-    messages = [*history, {"role": "user", "content": question, **memory.note()}]
+    messages = [
+        *answered(history),
+        {"role": "user", "content": question, **memory.note()},
+    ]
     for _ in range(settings.max_steps - memory.model_calls):
         reply = call_model(model, opening, messages, tools)
         messages.append(reply)

@@ -6,12 +6,13 @@ Let it end as soon as a tool in RETURN_DIRECT has run: its result is the answer.
 from functools import partial
 
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import tool
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
 
 from config import chat_model, load_settings
 from stage2_stategraph.agent import call_model, run_tools, wants_tools
+from toolkit.history import answered
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name
 from tools import TOOLS
 
@@ -37,7 +38,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
     graph = build_graph(model, tools, settings)
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     limit = {"recursion_limit": 2 * settings.max_steps}  # the model and its tools
     try:
         for state in graph.stream({"messages": messages}, limit, stream_mode="values"):

@@ -3,10 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from langchain_core.messages import HumanMessage, ToolMessage
-from langchain_core.tools import tool
 
 from config import chat_model, load_settings
 from stage3_pure_loop.agent import call_model, wants_tools
+from toolkit.history import answered
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name, run_tool
 from tools import TOOLS
 
@@ -15,7 +16,7 @@ def run_tools(reply, tools, settings) -> list[ToolMessage]:
     """Return the result of each tool call of the reply, in call order."""
 
     def run(call):
-        content, ok = run_tool(call["name"], call["args"], tools, settings)
+        content, ok = run_tool(call["name"], call["args"], tools, settings, call["id"])
         identity = {"name": call["name"], "tool_call_id": call["id"]}
         return ToolMessage(content, status="success" if ok else "error", **identity)
 
@@ -30,7 +31,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     model = chat_model(settings)
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     for _ in range(settings.max_steps):
         reply = call_model(model, messages)
         messages.append(reply)

@@ -5,10 +5,11 @@ question and the last call with its results are always there, even where they ar
 """
 
 from langchain_core.messages import HumanMessage
-from langchain_core.tools import tool
 
 from config import chat_model, load_settings
 from stage3_pure_loop.agent import call_model, run_tools, wants_tools
+from toolkit.history import answered
+from toolkit.langchain_tool import tool
 from toolkit.policy import by_name
 from tools import TOOLS
 
@@ -20,7 +21,7 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     model = chat_model(settings)
     if tools:
         model = model.bind_tools([tool(function) for function in tools.values()])
-    messages = [*history, HumanMessage(question)]
+    messages = [*answered(history), HumanMessage(question)]
     for _ in range(settings.max_steps):
         reply = call_model(model, messages)
         messages.append(reply)
