@@ -510,7 +510,25 @@ def test_calls_under_way_together_are_paired_by_the_conversation_they_continue()
     assert compare(b, a) is None
 
 
+def supervised(order):
+    """A run of a supervisor (0) and its two sub-agents, no two calls overlapping."""
+    said, calls = {}, []
+    for number, who in enumerate(order):
+        texts = said[who] = (*said.get(who, ()), f"{who} {len(said.get(who, ()))}")
+        calls.append(conversation(*texts, began=number * 20))
+    return at_once(*calls)
+
+
+@pytest.mark.parametrize("other", ["021210", "011220", "022110", "012210"])
+def test_conversations_that_take_turns_run_side_by_side(other):
+    one, two = supervised("012120"), supervised(other)
+    assert compare(one, two) is None
+    assert compare(two, one) is None
+
+
 def test_one_after_another_in_another_order_is_different():
+    ab, ba = supervised("011220"), supervised("022110")
+    assert compare(ab, ba).path == "$.messages[0].content"
     a = at_once(conversation("one", began=0), conversation("two", began=20))
     b = at_once(conversation("two", began=0), conversation("one", began=20))
     assert compare(a, b).path == "$.messages[0].content"

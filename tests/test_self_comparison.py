@@ -152,7 +152,7 @@ class ByConversation:
         return "the model"
 
     async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
-        await asyncio.sleep(random.random() / 500)
+        await asyncio.sleep(random.random() / 50)
         said = request["messages"]
         results = [m["content"] for m in said if m["role"] == "tool"]
         message: dict[str, Any] = {"content": " and ".join(results) or "done"}

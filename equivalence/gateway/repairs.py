@@ -103,6 +103,8 @@ def repair(
     if calls and not offered:
         calls = []
         repairs.append("unoffered_tool_call")
+        if finish in ("tool_calls", "function_call"):
+            finish = "stop"  # it announces what has been dropped
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if calls:
         message["content"] = text or None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from marshal import dumps
 from operator import is_not
 from typing import Any
@@ -441,13 +441,29 @@ def _ignored_in_calls(left: Any, right: Any) -> set[str]:
 
 
 def _under_way_together(calls: Sequence[Exchange]) -> bool:
-    """Whether a model call began before an earlier one had ended."""
-    ended = 0.0
+    """Whether a model call began before an earlier one had ended, or a conversation
+    before an earlier one had: two sub-agents that take turns run side by side, also
+    where no two of their calls overlap."""
+    ended, length, in_line = 0.0, -1, True
     for call in calls:
         if call.began < ended:
             return True
-        ended = max(ended, call.began + (call.ms or 0.0))
-    return False
+        messages = call.request.get("messages")
+        now = len(messages) if isinstance(messages, list) else 0
+        in_line &= now > length
+        ended, length = max(ended, call.began + (call.ms or 0.0)), now
+    return not in_line and _taking_turns(calls)
+
+
+def _taking_turns(calls: Sequence[Exchange]) -> bool:
+    """Whether a conversation goes on after another one has begun, apart from the run's
+    first, which waits for all that its sub-agents do."""
+    of: list[int] = []
+    for index, parent in enumerate(_continued(calls)):
+        of.append(index if parent is None else of[parent])
+    others = [conversation for conversation in of if conversation != 0]
+    changes = [b for a, b in pairwise(others) if a != b]
+    return bool(others) and len(changes) >= len(set(others))
 
 
 def _continued(calls: Sequence[Exchange]) -> list[int | None]:
