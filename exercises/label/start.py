@@ -30,13 +30,10 @@ def run_agent(question, *, history=(), settings=None, tools=TOOLS) -> list:
     tools = by_name(tools)
     model = partial(openai_model(settings), stop=STOP)
     sums_up = settings.base_url is not None and settings.max_steps > 1
-    memory = recall(history, tools, model if sums_up else None)
+    memory = recall(answered(history), tools, model if sums_up else None)
     prompt = system_prompt(tools, memory.summary)
     opening = [{"role": "system", "content": prompt}, *as_text(memory.recent)]
-    messages = [
-        *answered(history),
-        {"role": "user", "content": question, **memory.note()},
-    ]
+    messages = [*history, {"role": "user", "content": question, **memory.note()}]
     for _ in range(settings.max_steps - memory.model_calls):
         reply = call_model(model, opening, messages, tools)
         messages.append(reply)
