@@ -1,8 +1,8 @@
 """The comparison core beside agentevals' strict match, in one run.
 
 Pairs of traces of three turns, of which half differ in one argument. Ours names the
-place and the cause; agentevals says yes or no. Both get their traces as each reads them:
-records and messages that are in memory already.
+place and the cause; agentevals says yes or no. Both get their traces as each reads
+them: records and messages that are in memory already.
 
     python benchmarks/comparison.py
 """
@@ -84,7 +84,8 @@ def main() -> None:
 
     assert ours() == theirs() == [bool(n % 2) for n in range(PAIRS)]
     place = compare(pairs[0][0][0], pairs[0][1][0])
-    assert place and place.path.endswith("arguments.city"), place
+    assert place is not None
+    assert place.path.endswith("arguments.city")
     times: dict[str, list[float]] = {"ours": [], "agentevals": []}
     for _ in range(ROUNDS):
         times["ours"].append(seconds(ours))

@@ -1,10 +1,10 @@
 """The pytest plugin: two agents that must do the same, as one line of a test.
 
     def test_migration(equivalence):
-        equivalence.assert_same("old", "new", questions=["What is the weather in Rome?"])
+        equivalence.assert_same("old", "new", questions=["Is it warm in Rome?"])
 
-The first time it is run with --equivalence-record once, and asks the model; from then on
-it replays what stands beside the test, without a model, without running a tool, and
+The first time it is run with --equivalence-record once, and asks the model; from then
+on it replays what stands beside the test, without a model, without running a tool, and
 without a network. One file for each test, so that the workers of xdist share none.
 
 Nothing heavy is imported until the fixture is used.
@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Different(AssertionError):
-    """Two implementations did not do the same; the message says where, and who did it."""
+    """Two implementations did not do the same; the message says where and why."""
 
 
 class NotRecorded(AssertionError):
@@ -202,7 +202,8 @@ class Equivalence:
             self._record(replace(plan, implementations=sources))
         elif not exists:
             raise NotRecorded(
-                f"nothing is recorded for this test: record it with\n  {self._command()}"
+                "nothing is recorded for this test: record it with\n"
+                f"  {self._command()}"
             )
         from equivalence.runs.files import read_runs
 

@@ -98,19 +98,25 @@ def _table(file: Path, data: Mapping[str, Any]) -> Table:
                 f"{file}, tool.equivalence.{name}: not a field of the table; these are"
                 f" {', '.join(FIELDS)}"
             )
-    texts = {name: data.get(name) for name in ("tools", "upstream")}
-    paths = {
-        name: file.parent / data[name] if name in data else None
-        for name in ("questions", "cases")
-    }
-    groups = {
-        group: {
-            name: _implementation(file, f"{group}.{name}", name, value)
-            for name, value in data.get(group, {}).items()
+
+    def path(name: str) -> Path | None:
+        return file.parent / data[name] if name in data else None
+
+    def group(name: str) -> dict[str, Implementation]:
+        return {
+            key: _implementation(file, f"{name}.{key}", key, value)
+            for key, value in data.get(name, {}).items()
         }
-        for group in ("implementations", "variants")
-    }
-    return Table(file, **groups, **texts, **paths)
+
+    return Table(
+        file,
+        group("implementations"),
+        group("variants"),
+        data.get("tools"),
+        path("questions"),
+        path("cases"),
+        data.get("upstream"),
+    )
 
 
 def _implementation(file: Path, place: str, name: str, value: Any) -> Implementation:

@@ -108,6 +108,7 @@ def _use(tokens: Sequence[Token], used: bool = True) -> None:
 
 
 def shape(tokens: Sequence[Token]) -> str:
+    """Return a letter for each token, by which patterns find what stands together."""
     return "".join(map(_letter, tokens))
 
 

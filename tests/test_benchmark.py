@@ -137,11 +137,11 @@ def test_a_file_that_cannot_be_one_is_named(
 @pytest.mark.parametrize("kind", ["plain", "async", "langchain"])
 def test_tools_as_people_have_them(folder: Path, kind: str) -> None:
     def get_weather(city: str) -> dict[str, int]:
-        "Look up the weather."
+        """Look up the weather."""
         return {city: now().year}
 
     async def later(city: str) -> dict[str, int]:
-        "Look up the weather, later."
+        """Look up the weather, later."""
         return get_weather(city)
 
     later.__name__ = get_weather.__name__

@@ -1,5 +1,5 @@
-"""Comparing what can never be equal: by steps, with paths ignored, with differences that
-are accepted."""
+"""Comparing what can never be equal: by steps, with paths ignored, with known
+differences accepted."""
 
 from __future__ import annotations
 

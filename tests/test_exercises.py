@@ -264,7 +264,8 @@ def test_an_error_names_the_line_of_the_file(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("my_agent.py").write_text(
-        "def run_agent(question, **more):\n    return {}[question]\n"
+        "def run_agent(question, **more):\n    return {}[question]\n",
+        encoding="utf-8",
     )
     assert main(["check", "order"]) == 1
     assert "run_agent failed: my_agent.py:2: KeyError" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Files of run records: written, read, locked, refused; and `diff`, which reads them."""
+"""Files of run records: written, read, locked, refused; and `diff` of them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_record_holds_no_key(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert b"uthorization" not in data
 
 
-# ------------------------------------------------------------- what a crash leaves behind
+# ----------------------------------------------------------- what a crash leaves behind
 
 
 @pytest.mark.parametrize("cut", [1, 2, 12, 20, 100, -2, -9])
@@ -150,7 +150,7 @@ def test_a_last_line_that_only_lacks_its_end_is_kept(folder: Path) -> None:
     assert [run.question for run in read_runs(path)] == ["one", "next"]
 
 
-# --------------------------------------------------------------- what is no file of ours
+# -------------------------------------------------------------- what is no file of ours
 
 RECORD = to_line(a_run())
 GOOD = json.loads(RECORD)
@@ -267,7 +267,8 @@ def test_the_second_writer_ends_in_one_line(
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
     )
-    assert holder.stdout and holder.stdin
+    assert holder.stdout
+    assert holder.stdin
     try:
         assert holder.stdout.readline() == b"held\n"
         with pytest.raises(UsageError, match="written by another process"):

@@ -428,7 +428,7 @@ def test_comparing_changes_no_record():
     assert (left, right) == before
 
 
-# ----------------------------------------------------------- the place, to the character
+# ---------------------------------------------------------- the place, to the character
 
 
 def test_a_text_that_says_absent_is_not_absent():
@@ -578,7 +578,7 @@ def test_exit_codes(verdicts, statuses, failed, code):
     assert exit_code(found, runs, failed=failed) == code
 
 
-# ----------------------------------------------------- what was said earlier, to the end
+# ---------------------------------------------------- what was said earlier, to the end
 
 
 @pytest.mark.parametrize("share", [True, False], ids=["records", "live"])
@@ -586,7 +586,7 @@ def test_exit_codes(verdicts, statuses, failed, code):
     ("old", "new"), [("晴", "雨"), ("a", "A"), (1, True), (0, False)]
 )
 def test_an_old_message_that_was_edited_is_found_with_its_place(share, old, new):
-    """In a later request, without a change of length; records share what is unchanged."""
+    """In a later request, of the same length; records share what is unchanged."""
 
     def run(edited):
         contents = [old, "b", "c"]

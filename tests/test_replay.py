@@ -309,7 +309,7 @@ def test_a_file_never_decides_what_is_imported(
     (tmp_path / "foreign.py").write_text(
         f"open({str(proof)!r}, 'w').close()\ndef agent(*_, **__): return []\nTOOLS = []"
     )
-    (run,) = record(path, ByQuestion(), ["stage3"], [["and now"]])
+    record(path, ByQuestion(), ["stage3"], [["and now"]])
     data = json.loads(path.read_text("utf-8"))
     for field, value in (("implementation", "foreign:agent"), ("tools", "foreign:T")):
         path.write_text(json.dumps({**data, field: value}) + "\n", "utf-8")
@@ -318,7 +318,7 @@ def test_a_file_never_decides_what_is_imported(
     assert not proof.exists()
 
 
-# ------------------------------------------------------------------ committed recordings
+# ----------------------------------------------------------------- committed recordings
 
 
 @pytest.mark.slow
@@ -347,7 +347,7 @@ def test_committed_recordings_are_small() -> None:
     assert sum(path.stat().st_size for path in COMMITTED) < 4_000_000
 
 
-# ------------------------------------------------------------ tools that are not run again
+# --------------------------------------------------------- tools that are not run again
 
 
 def test_recorded_tools_are_not_run_again(
@@ -397,7 +397,7 @@ def test_a_call_that_is_not_recorded_is_named(tmp_path: Path) -> None:
     assert not each.faithful
 
 
-# ------------------------------------------------------------------------------ the fork
+# ----------------------------------------------------------------------------- the fork
 
 
 def test_from_a_model_call_on_a_live_model_answers(
@@ -424,7 +424,7 @@ def test_from_a_model_call_on_a_live_model_answers(
     assert main(["replay", path, "--from", "0", *live]) == 2
 
 
-# ------------------------------------------------------------------------------ commands
+# ----------------------------------------------------------------------------- commands
 
 
 def test_a_recorded_command_is_replayed(

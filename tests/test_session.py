@@ -289,7 +289,7 @@ CASES = """
 def test_fifty_kills_lose_no_finished_run_and_ask_none_twice(
     tmp_path: Path, command: str
 ) -> None:
-    """About fifty kills in all, at random moments, each followed by the same command."""
+    """About fifty in all, at random moments, each followed by the same command."""
     chance = random.Random(command)
     path, questions = tmp_path / "killed.jsonl", tmp_path / "q.jsonl"
     cases = tmp_path / "cases.yaml"

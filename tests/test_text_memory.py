@@ -46,7 +46,6 @@ def test_twenty_turns_stay_within_the_budget(gateway, offline_settings) -> None:
     )
     prompt = {"role": "system", "content": system_prompt(NAMED)}
     plain = message_tokens([prompt, *as_text(history[:-1])])
-    print(f"peak of 20 turns: {peak} tokens; a plain buffer: {plain}")
     assert peak < CONTEXT == 2000
     assert plain > 2 * peak
     last = seen[-1].run.exchanges[0].request["messages"]

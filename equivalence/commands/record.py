@@ -35,9 +35,9 @@ def record_command(arguments: argparse.Namespace, table: Table) -> int:
     ends = Counter(run.status for run in runs)
     console = terminal.console(sys.stderr if arguments.json else sys.stdout)
     words = ", ".join(f"{count} {status}" for status, count in ends.most_common())
-    console.print(terminal.Text(f"{len(runs)} runs in {arguments.out}: {words}"))
+    console.print(terminal.text(f"{len(runs)} runs in {arguments.out}: {words}"))
     console.print(
-        terminal.Text(f"replay: python -m equivalence replay {arguments.out}")
+        terminal.text(f"replay: python -m equivalence replay {arguments.out}")
     )
     if failure:
         print(gave_up(failure, kept=True), file=sys.stderr)

@@ -23,8 +23,8 @@ class Playback:
     client repeated. Not to be shared between runs.
 
     Model calls that were under way together may come in another order than recorded:
-    among them, the first with the same request answers. `ignores` tells of a JSON path in a
-    request whether what stands there counts.
+    among them, the first with the same request answers. `ignores` tells of a JSON path
+    in a request whether what stands there is passed over.
     """
 
     def __init__(

@@ -151,8 +151,8 @@ class Rules:
         for path in self.ignore:
             if not re.match(r"\$\.|steps\[", path):
                 raise UsageError(
-                    f"{path!r} is no path: write what a verdict prints, $.temperature or"
-                    " steps[0].result; [*] is any place"
+                    f"{path!r} is no path: write what a verdict prints, $.temperature"
+                    " or steps[0].result; [*] is any place"
                 )
 
     def differences(
@@ -329,9 +329,9 @@ def _continued_by(before: dict[str, Any], request: dict[str, Any]) -> int | None
     if before.keys() != request.keys() or len(now) < len(earlier):
         return None
     for key, value in before.items():
-        if key != "messages" and value is not request[key]:
-            if not _to_the_letter(value, request[key]):
-                return None
+        same = key == "messages" or value is request[key]
+        if not same and not _to_the_letter(value, request[key]):
+            return None
     if any(map(is_not, earlier, now)):  # records share what they do not change
         return None
     return len(earlier)

@@ -138,8 +138,8 @@ def _invoke(graph: Any, asking: Asking) -> Any:
 
     state: Any = {"messages": messages}
     try:
-        for state in graph.stream({"messages": messages}, config, stream_mode="values"):
-            pass
+        for seen in graph.stream({"messages": messages}, config, stream_mode="values"):
+            state = seen
     except GraphRecursionError:
         pass  # the budget is spent: what was gathered is the result
     return state
@@ -178,7 +178,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _awaited(value: Any) -> Any:
-    """What comes of a coroutine or of a generator; the value itself, if it is neither."""
+    """What comes of a coroutine or of a generator; else the value itself."""
     if inspect.isawaitable(value):
         return _loop().run(_await(value))
     if inspect.isasyncgen(value):

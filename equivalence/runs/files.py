@@ -323,7 +323,7 @@ class RunFile:
         return asked in self._offsets
 
     def get(self, asked: Asked) -> Run | None:
-        """Return the run that was recorded last of those asked that; None if none was."""
+        """Return the run of that which was recorded last; None if none was."""
         if asked not in self._offsets:
             return None
         self._file.seek(self._offsets[asked])

@@ -136,7 +136,7 @@ NO_MODEL_CALL = (
 
 
 def _set_standing_address(gateway: Gateway) -> None:
-    """Tell clients that cannot be told otherwise, before an agent's module makes one."""
+    """Tell it to clients that take it from there, before a module makes one."""
     for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         os.environ[variable] = gateway.standing_url
     os.environ.setdefault("OPENAI_API_KEY", "held-by-the-gateway")

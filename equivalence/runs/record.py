@@ -16,7 +16,7 @@ STATUSES = {
     "truncated": "the last reply was cut off by the output limit",
     "refused": "the model or a filter refused to answer",
     "malformed": "the last reply was not usable, by its finish_reason or its calls",
-    "unparsed_call": "the last reply looks like a tool call in a form nobody here reads",
+    "unparsed_call": "the last reply looks like a tool call that nobody here can read",
     "model_error": "the endpoint failed",
     "failed": "the implementation itself failed",
 }

@@ -401,7 +401,7 @@ def _turns(run: Run, conversation: Sequence[Message]) -> Iterator[Turn]:
 def _added(
     model_calls: Sequence[Exchange], index: int, conversation: Sequence[Message]
 ) -> list[Message]:
-    """The messages that the next request of the same conversation has beyond this one's."""
+    """The messages that the next request of the same conversation adds."""
     said = _messages(model_calls[index])
     for later in model_calls[index + 1 :]:
         messages = _messages(later)

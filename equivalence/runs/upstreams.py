@@ -1,4 +1,4 @@
-"""Which model answers: the endpoint of the settings, or what the table names instead."""
+"""Which model answers: the endpoint of the settings, or what the table names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def upstreams(settings: Settings, named: str | None, folder: Path) -> NewUpstrea
         items = read_script(folder / rest)
         return lambda number: Script(items)
     make: Any = load(named)
-    return lambda number: make(run_seed=number)  # type: ignore[no-any-return]
+    return lambda number: make(run_seed=number)
 
 
 def http_upstream(settings: Settings) -> HttpUpstream:

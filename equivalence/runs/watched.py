@@ -81,8 +81,8 @@ class ToolLog:
         }
         if not changed:
             raise UsageError(
-                f"the tool {tool.name!r} is a class of its own ({a(tool)}): make it of a"
-                " function, with @tool or StructuredTool.from_function"
+                f"the tool {tool.name!r} is a class of its own ({a(tool)}): make it of"
+                " a function, with @tool or StructuredTool.from_function"
             )
         return tool.model_copy(update=changed)
 

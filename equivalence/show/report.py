@@ -1,4 +1,4 @@
-"""Runs and their verdicts as they come: shown at once to people, or at the end as JSON."""
+"""Runs and their verdicts as they come: shown at once, or at the end as JSON."""
 
 from __future__ import annotations
 
