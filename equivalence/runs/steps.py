@@ -142,7 +142,7 @@ def _step(
     step = Step(
         turn=call.turn,
         tool=call.name,
-        arguments=_parsed(call.written),
+        arguments=_parsed(call.passed_on if call.executable else call.written),
         arguments_text=call.written,
         result=call.content,
         ok=False if watched else None,
