@@ -346,13 +346,10 @@ def test_the_judge_names_the_cause_between_protocols(watch, gateway, offline_set
     other_tool = watch(text % "北京", "Final Answer: 晴", tools=[get_weather])
     endless = watch(text % "北京", max_steps=2)
     cut_off = watch(text % "北京", "Final Answer: 晴", max_steps=1)
+    city = "steps[0].arguments.city"
     for observed, cause, path in (
         (watch(text % "北京", "Final Answer: 晴"), None, None),
-        (
-            watch(text % "上海", "Final Answer: 晴"),
-            "unknown",
-            "steps[0].arguments.city",
-        ),
+        (watch(text % "上海", "Final Answer: 晴"), "unknown", city),
         (watch(text % "北京", "Final Answer: 雨"), "unknown", "answer"),
         (other_tool, "tool", "steps[0].result"),
         (watch("Final Answer: 晴"), "control", "status"),  # it asked for no tool

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from equivalence.gateway.shapes import KNOWN, first_candidate
+from equivalence.gateway.shapes import KNOWN, REASONING, first_candidate
 
 MOST_KEPT = 1000
 """Messages for which something is kept; the oldest go first."""
@@ -47,9 +47,12 @@ class Kept:
     """
 
     shared: bool = False
-    _found: OrderedDict[str, dict[bytes, Attached]] = field(default_factory=OrderedDict)
-    """By the calls of the message, and by all that stood before it."""
-    _weights: dict[str, int] = field(default_factory=dict)
+    _found: OrderedDict[tuple[str, bytes], tuple[Attached, int]] = field(
+        default_factory=OrderedDict
+    )
+    """By the calls of the message and all that stood before it; with its weight."""
+    _newest: dict[str, bytes] = field(default_factory=dict)
+    """What stood before the newest message with these calls."""
     _weight: int = 0
 
     def __len__(self) -> int:
@@ -63,18 +66,26 @@ class Kept:
         if not (calls := _calls(message)):
             return
         attached = _attached(raw_message, calls)
+        moved = message.get(REASONING[0])
+        if moved and not any(is_reasoning(name) for name in attached[0]):
+            attached[0][REASONING[0]] = moved  # a think block, moved out of the text
         if not attached[0] and not any(attached[1]):
             return
         *_, (_, before) = _with_history([*_messages(request), message])
         key = _key(calls)
-        self._found.setdefault(key, {})[before] = attached
-        self._found.move_to_end(key)
         weight = len(json.dumps(attached, ensure_ascii=False, default=str))
-        self._weights[key] = self._weights.get(key, 0) + weight
+        self._forget(key, before)
+        self._found[key, before] = attached, weight
+        self._newest[key] = before
         self._weight += weight
         while self._weight > HEAVIEST_KEPT or len(self._found) > MOST_KEPT:
-            oldest, _ = self._found.popitem(last=False)
-            self._weight -= self._weights.pop(oldest)
+            self._forget(*next(iter(self._found)))
+
+    def _forget(self, key: str, before: bytes) -> None:
+        _, weight = self._found.pop((key, before), (None, 0))
+        self._weight -= weight
+        if self._newest.get(key) == before:
+            del self._newest[key]
 
     def put_back(
         self, request: dict[str, Any], *, reasoning: bool, attached: bool
@@ -102,12 +113,14 @@ class Kept:
         return {**request, "messages": messages}
 
     def _find(self, calls: list[dict[str, Any]], before: bytes) -> Attached | None:
-        if not calls or not (by_history := self._found.get(_key(calls))):
+        if not calls:
             return None
-        if before in by_history:
-            return by_history[before]
-        # a client that forgets old messages still continues its conversation
-        return None if self.shared else list(by_history.values())[-1]
+        key = _key(calls)
+        found = self._found.get((key, before))
+        if found is None and not self.shared and key in self._newest:
+            # a client that forgets old messages still continues its conversation
+            found = self._found.get((key, self._newest[key]))
+        return found[0] if found else None
 
 
 def _messages(request: Mapping[str, Any]) -> Sequence[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 HEAVIEST = 16 * 1024 * 1024
@@ -23,27 +24,31 @@ class TooDeep(ValueError):
 def parse(text: str | bytes, **how: Any) -> Any:
     """Return the JSON value of a text; `how` as for json.loads. Raises TooDeep if it is
     nested too deeply, ValueError if it is no JSON in UTF-8."""
-    try:
-        value = json.loads(text, **how)
-    except RecursionError:
-        raise TooDeep from None
-    if is_too_deep(value):
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    if _is_too_deep(text):
         raise TooDeep
-    return value
+    try:
+        return json.loads(text, **how)
+    except RecursionError:  # the caller itself stands at the end of the stack
+        raise TooDeep from None
 
 
-def is_too_deep(value: Any) -> bool:
-    """Tell whether a JSON value has more than DEEPEST levels. It goes level by level:
-    a function that calls itself would not come back from a very deep one."""
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+_PARTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+def _is_too_deep(text: str) -> bool:
+    """Whether a JSON text has more than DEEPEST levels, told before any parser has
+    followed them: one that gave up half way would leave a full stack behind."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    depth = 0
+    for part in _PARTS.finditer(text):
+        first = part[0][0]
+        if first in "[{":
+            depth += 1
+            if depth > DEEPEST:
+                return True
+        elif first != '"':
+            depth -= 1
+    return False

@@ -96,7 +96,9 @@ class Script:
     these: "status" (default 200), "headers" (of an error), "delay" in seconds, "cut"
     (the connection breaks in the middle). `strict` answers 400 to what strict providers
     refuse; `require` unless the request has these top-level fields; `require_reasoning`
-    to an assistant message with tool calls that does not carry this reasoning_content.
+    to an assistant message with tool calls that does not carry this reasoning_content;
+    `require_attached` unless each such message carries these fields, and each of its
+    calls those of "call".
     """
 
     def __init__(
@@ -106,11 +108,13 @@ class Script:
         strict: bool = False,
         require: Mapping[str, Any] | None = None,
         require_reasoning: str | None = None,
+        require_attached: Mapping[str, Any] | None = None,
     ) -> None:
         self.items = items
         self.strict = strict
         self.require = require or {}
         self.require_reasoning = require_reasoning
+        self.require_attached = require_attached
         self.answered = 0
         self.refusals: list[str] = []
 
@@ -127,6 +131,7 @@ class Script:
                 carried = message.get("reasoning_content")
                 if message.get("tool_calls") and carried != self.require_reasoning:
                     refusal = "this server wants the reasoning_content back"
+        refusal = refusal or self._not_attached(request)
         if refusal:
             self.refusals.append(refusal)
             return error_reply(400, refusal, kind="invalid_request_error")
@@ -135,6 +140,19 @@ class Script:
         if delay := item.get("delay"):
             await asyncio.sleep(delay)
         return _scripted(item, request)
+
+    def _not_attached(self, request: dict[str, Any]) -> str | None:
+        if not self.require_attached:
+            return None
+        wanted = dict(self.require_attached)
+        to_calls = wanted.pop("call", {})
+        for message in request.get("messages") or ():
+            for call in message.get("tool_calls") or ():
+                for fields, carrier in ((wanted, message), (to_calls, call)):
+                    for name, value in fields.items():
+                        if carrier.get(name) != value:
+                            return f"this server wants the {name} back"
+        return None
 
     async def stream(
         self, request: dict[str, Any], authorization: str | None

@@ -307,6 +307,9 @@ class Gateway:
             pieces = []
             async for piece in came.pieces:
                 pieces.append(piece)
+                if b"[DONE]" in piece:  # behind it clients hang up: first the record
+                    out.last = piece
+                    break
                 await out.send(piece)
             return Reply(200, b"".join(pieces), "text/event-stream")
         finally:
@@ -334,6 +337,8 @@ class Gateway:
                     delta[REASONING[0]] = piece.thoughts
                 if delta:
                     await out.send(delta_event(merger.head, delta), **delta)
+            if merger.done:
+                break
             await asyncio.sleep(0)  # a fast stream must not keep the others waiting
         return Reply(200, b"".join(pieces), "text/event-stream")
 
@@ -342,7 +347,7 @@ class Gateway:
         sent = _as_it_came(came, exchange)
         if not self.repair:
             sent_already = came.status == 200 and out.began
-            return Reply(200, b"", "text/event-stream") if sent_already else sent
+            return replace(sent, body=out.last) if sent_already else sent
         if came.cut:
             return sent
         if came.status >= 300:
@@ -379,6 +384,8 @@ class _Out:
         self._run = run
         self._send = send
         self.began = False
+        self.last = b""
+        """What the upstream sent last, where it goes on as it came."""
         self.rest = ""
         """The text that goes with the end of the stream."""
         self._texts: list[str] = []

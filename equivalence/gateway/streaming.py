@@ -73,14 +73,15 @@ class Merger:
         self.head: dict[str, Any] = {}
         """id, created, model: as the first chunk that has them says."""
         self._usage: Any = None
-        self._done = False
+        self.done = False
+        """Whether the stream has said that it is complete."""
         self._candidates: dict[int, _Candidate] = {}
 
     def add(self, data: str) -> Piece:
         """Take the data of one event. Raises ValueError if it is no JSON object."""
         if data == "[DONE]":
-            self._done = True
-        if self._done or self.error is not None:
+            self.done = True
+        if self.done or self.error is not None:
             return Piece()
         chunk = parse(data)
         if not isinstance(chunk, dict):
@@ -107,10 +108,10 @@ class Merger:
         if self.error is not None:
             return self.error
         choices = [
-            candidate.choice(index, self._done)
+            candidate.choice(index, self.done)
             for index, candidate in sorted(self._candidates.items())
         ]
-        first = first_candidate(choices) or _Candidate().choice(0, self._done)
+        first = first_candidate(choices) or _Candidate().choice(0, self.done)
         whole = {"object": "chat.completion", **self.head}
         if self._usage is not None:
             whole["usage"] = self._usage

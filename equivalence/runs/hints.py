@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-HINTS = (  # words in the endpoint's error, in lower case; what to do
+HINTS = (  # words in the error of a run, in lower case; what to do
     (
         ("enable-auto-tool-choice", "tool-call-parser"),
         "vLLM refuses tools until it is started with --enable-auto-tool-choice"
         " --tool-call-parser: see docs/endpoints.md, vLLM.",
+    ),
+    (
+        ("does not support tools", "tools is not supported", "tool use is not supp"),
+        "This model has no tool calls: take another one, or stage 5, which needs none.",
     ),
     (
         ("enable_thinking",),
@@ -14,19 +18,56 @@ HINTS = (  # words in the endpoint's error, in lower case; what to do
         " LLM_EXTRA_BODY='{\"enable_thinking\": false}'.",
     ),
     (
-        ("reasoning_content",),
+        ("thought_signature", "extra_content"),
+        "This server wants back what it attached to its calls: LLM_ECHO_ATTACHED must"
+        " be true, as it is by default, and nothing may stand between.",
+    ),
+    (
+        ("reasoning",),
         "This server wants the reasoning back: set LLM_ECHO_REASONING=true.",
     ),
     (
         ("max_tokens", "max_completion_tokens"),
         "Servers differ in this name: set LLM_MAX_TOKENS_FIELD to the other one.",
     ),
-    (("answered 401", "answered 403"), "Check LLM_API_KEY."),
+    (
+        ("'stop'", '"stop"', "parameter: stop", "`stop`"),
+        "This server takes no stop: LLM_EXTRA_BODY='{\"stop\": null}' leaves it out.",
+    ),
+    (
+        ("unsupported parameter", "unrecognized request argument", "extra inputs"),
+        "Leave the field out: LLM_EXTRA_BODY='{\"FIELD\": null}'.",
+    ),
+    (
+        ("insufficient_quota", "exceeded your current quota", "billing", "balance")
+        + ("credit", "欠费", "余额"),
+        "The account has no credit left: waiting does not help.",
+    ),
+    (
+        ("answered 429", "rate limit", "too many requests"),
+        "Too many requests for this account: wait a little, or raise LLM_RETRIES.",
+    ),
+    (
+        ("answered 401", "answered 403", "no header can carry"),
+        "Check LLM_API_KEY.",
+    ),
+    (
+        ("<html", "<!doctype"),
+        "That is a web page, not an API: check LLM_BASE_URL, which mostly ends in /v1,"
+        " and the proxy.",
+    ),
+    (("context length", "context_length"), "Shorten the question, or raise the limit."),
+    (("has moved to",), "Set LLM_BASE_URL to the new address."),
     (
         ("answered 404",),
         "Check LLM_MODEL, and LLM_BASE_URL: most servers want it to end in /v1.",
     ),
+    (
+        ("certificate",),
+        "Set SSL_CERT_FILE to the authority that signed it; a proxy may have its own.",
+    ),
     (("cannot reach",), "Is the server running? Check LLM_BASE_URL and the proxy."),
+    (("broke off",), "The server or something between went away: look at its log."),
     (
         ("timed out", "no reply from"),
         "The server is too slow or stuck: raise LLM_TIMEOUT, or restart it.",

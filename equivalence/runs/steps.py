@@ -262,7 +262,8 @@ def status(
         return "malformed" if finish and finish not in USUAL_ENDS else "empty"
     if run.protocol != "text" and _like_a_call(last.request, text):
         return "unparsed_call"
-    if run.protocol != "text" and finish in ANNOUNCE_CALLS:
+    announced = finish in ANNOUNCE_CALLS and "unoffered_tool_call" not in last.repairs
+    if run.protocol != "text" and announced:
         return "malformed"  # it contradicts itself
     return "malformed" if "unreadable" in end or finish == "error" else "completed"
 
@@ -475,8 +476,11 @@ def _same(sent: Any, executed: Any) -> bool:
 
 
 def _parsed(arguments: Any) -> Any:
-    """The arguments as JSON, {} for none; the text itself where it is not JSON."""
-    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+    """The arguments as JSON; {} for none, for blanks and for null, which are run so; the
+    text itself where it is not JSON."""
+    if arguments is None or (
+        isinstance(arguments, str) and arguments.strip() in ("", "null")
+    ):
         return {}
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments
