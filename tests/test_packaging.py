@@ -27,6 +27,7 @@ MODULES = {"PyYAML": "yaml", "Jinja2": "jinja2"}
 """The name to import, where it is not that of the distribution."""
 BROUGHT_ALONG = {
     "markupsafe": "a part of jinja2",
+    "pydantic_core": "a part of pydantic",
     "langgraph": "the errors of a graph that a user has",
     "langchain_core": "the tools and messages of a graph that a user has",
     "openai": "the errors of an agent's client",
@@ -73,6 +74,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
     }
     declared = {MODULES.get(name, name.replace("-", "_")) for name in DEPENDENCIES}
     assert imported - set(BROUGHT_ALONG) == declared
+    assert set(BROUGHT_ALONG) <= imported
 
 
 def test_the_lowest_are_the_lower_bounds() -> None:
