@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all check test-articles docs
+.PHONY: demo test test-all check test-articles docs bench
 demo: .venv/ready
 	$(BIN)/python -m equivalence run
 
@@ -53,6 +53,11 @@ $(1) -m venv $(@D)
 $(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $(2)
 @touch $@
 endef
+
+# What it costs, beside others that do the same; figures, no pass or fail.
+bench: .venv/ready
+	$(BIN)/python -m benchmarks.comparison
+	$(BIN)/python -m benchmarks.stages
 
 # Bring code, output and numbers in README and docs up to date with the code.
 PAGES := README.md $(wildcard docs/*.md)

@@ -27,9 +27,8 @@ MODULES = {"PyYAML": "yaml", "Jinja2": "jinja2"}
 """The name to import, where it is not that of the distribution."""
 BROUGHT_ALONG = {
     "markupsafe": "a part of jinja2",
+    "pydantic_core": "a part of pydantic",
     "langgraph": "the errors of a graph that a user has",
-    "langchain_core": "the tools and messages of a graph that a user has",
-    "openai": "the errors of an agent's client",
     "pytest": "the plugin is loaded by pytest",
 }
 """What is imported without being declared, each with the reason."""
@@ -73,6 +72,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
     }
     declared = {MODULES.get(name, name.replace("-", "_")) for name in DEPENDENCIES}
     assert imported - set(BROUGHT_ALONG) == declared
+    assert set(BROUGHT_ALONG) <= imported
 
 
 def test_the_lowest_are_the_lower_bounds() -> None:
@@ -105,7 +105,7 @@ SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}}
 def old(question, *, history=(), settings, tools):
     conversation = [*history, {"role": "user", "content": question}]
     named = {tool.__name__: tool for tool in tools}
-    while conversation[-1]["role"] != "assistant":
+    for _ in range(settings.max_steps):
         body = {
             "model": settings.model,
             "messages": [{"role": "system", "content": GREETING}, *conversation],
@@ -123,7 +123,9 @@ def old(question, *, history=(), settings, tools):
         with straight.open(request) as reply:
             message = json.load(reply)["choices"][0]["message"]
         conversation.append(message)
-        for call in message.get("tool_calls") or ():
+        if not message.get("tool_calls"):
+            break
+        for call in message["tool_calls"]:
             function = call["function"]
             result = named[function["name"]](**json.loads(function["arguments"]))
             conversation.append(
@@ -219,7 +221,7 @@ def test_one_package_is_installed_whole_and_no_framework(installed: Installed) -
     frameworks = ("lang", "openai", "simpleeval", "pytest")
     assert "aiohttp" in about["distributions"]
     assert not [n for n in about["distributions"] if n.startswith(frameworks)]
-    assert about["plugins"] == ["equivalence.pytest_plugin"]
+    assert "equivalence.pytest_plugin" in about["plugins"]
 
     installed_files = {name for name in about["files"] if not name.endswith(".pyc")}
     names = {name.partition("/")[0] for name in installed_files} - {".."}  # the script
@@ -271,8 +273,19 @@ def test_runs_of_a_foreign_folder_are_kept_compared_and_drawn(
 
 
 @pytest.mark.slow
-def test_the_scenarios_are_played_to_a_foreign_agent(
+def test_a_scenario_is_played_to_foreign_agents(
     installed: Installed, foreign: Path
 ) -> None:
-    done = installed.call("equivalence", "matrix", "--json", cwd=foreign)
-    assert len(json.loads(done.stdout)) > 0
+    """They come with the package, and so do the tools that they need."""
+    names = [word for name in ("old", "new") for word in ("--implementation", name)]
+    done = installed.call(
+        "equivalence",
+        "matrix",
+        "--scenario",
+        "serial_calls",
+        *names,
+        "--json",
+        cwd=foreign,
+    )
+    outcomes = json.loads(done.stdout)["scenarios"]
+    assert [outcome["scenario"] for outcome in outcomes] == ["serial_calls"] * 2
