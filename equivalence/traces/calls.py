@@ -41,6 +41,11 @@ class Seen:
     """The format, where it does not keep requests as they were sent."""
     conversation: list[Message] = field(default_factory=list)
     """All messages, where the trace has those after the last reply."""
+    opening: list[Message] = field(default_factory=list)
+    """What was said before the first reply, where it does not stand in the first
+    request."""
+    status: str = ""
+    """How the run ended, where the trace says so in our words."""
     error: str | None = None
     began: float | None = None
     """When the run began; None: with its first model call."""
@@ -136,7 +141,7 @@ def runs(found: Iterable[Seen]) -> list[Run]:
 
 def to_run(seen: Seen) -> Run:
     """Return the run."""
-    opening = said(seen.exchanges[0])
+    opening = seen.opening or said(seen.exchanges[0])
     places = questions(opening)
     texts = [text_of(opening[place].get("content")) for place in places]
     *history, question = texts or [""]
@@ -162,7 +167,7 @@ def to_run(seen: Seen) -> Run:
         # not every tool had a span: of none is known whether it was executed
         run.steps = steps(run, seen.conversation, None)
     failure = "failed" if seen.error else None
-    run.status = status(run, failure, seen.conversation)
+    run.status = seen.status or status(run, failure, seen.conversation)
     run.answer = answer(run, seen.conversation)
     run.unread = unread(run, seen.conversation)
     run.warnings = warnings(run)

@@ -15,7 +15,7 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.gateway.exchange import Exchange
-from equivalence.runs.record import Run
+from equivalence.runs.record import STATUSES, Run
 from equivalence.runs.steps import Execution
 from equivalence.traces.calls import Seen, runs, together
 from equivalence.traces.messages import (
@@ -44,6 +44,8 @@ class Span:
     attributes: dict[str, Any]
     error: str | None
     """What its status says, where that is an error."""
+    place: int
+    """In the file, from 0."""
 
     @property
     def kind(self) -> str:
@@ -68,7 +70,8 @@ class _Trace:
 def read(documents: Sequence[dict[str, Any]], path: Path) -> list[Run]:
     """Return the runs, one for each agent's span, else one for each question. Raises
     UsageError if no span is of a model call, or their messages were not recorded."""
-    spans = sorted(_spans(documents), key=lambda span: (span.began, span.ended))
+    whole = (_span(*each, place) for place, each in enumerate(_spans(documents)))
+    spans = sorted(whole, key=lambda span: (span.began, span.ended))
     calls = [span for span in spans if span.kind == "model"]
     if not calls:
         raise UsageError(
@@ -84,7 +87,7 @@ def read(documents: Sequence[dict[str, Any]], path: Path) -> list[Run]:
             " OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only and"
             " OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
         )
-    return runs(sorted(found, key=lambda seen: seen.exchanges[0].began))
+    return runs(found)
 
 
 def _traces(spans: Sequence[Span]) -> list[_Trace]:
@@ -106,7 +109,8 @@ def _traces(spans: Sequence[Span]) -> list[_Trace]:
         key = id(agent) if agent else (span.service if alone else span.trace)
         one = found.setdefault(key, _Trace(agent))
         (one.calls if span.kind == "model" else one.tools).append(span)
-    return [one for one in found.values() if one.calls]
+    with_calls = [one for one in found.values() if one.calls]
+    return sorted(with_calls, key=lambda one: one.calls[0].place)
 
 
 def _seen(one: _Trace, path: Path) -> list[Seen]:
@@ -123,12 +127,21 @@ def _seen(one: _Trace, path: Path) -> list[Seen]:
         return together(name, exchanges, executions, rebuilt, dated=True)
     if not exchanges:
         return []
-    last = exchanges[-1]
-    error = one.agent.error if last.status == 200 else None
-    began = one.agent.began
-    return [
-        Seen(name, exchanges, executions, rebuilt, [], error, began, dated=True)
-    ]
+    seen = Seen(name, exchanges, executions, rebuilt, dated=True)
+    seen.began = one.agent.began
+    seen.opening = _agents(one.agent, "input")
+    seen.conversation = _agents(one.agent, "output")
+    told = one.agent.attributes.get("error.type")
+    if told in STATUSES:  # written by us
+        seen.status = told
+    elif exchanges[-1].status == 200:
+        seen.error = one.agent.error
+    return [seen]
+
+
+def _agents(agent: Span, side: str) -> list[Message]:
+    said = _json(agent.attributes.get(f"gen_ai.{side}.messages"))
+    return [message for each in said or () for message in from_parts(each)]
 
 
 def _exchange(span: Span) -> tuple[Exchange, str]:
@@ -256,17 +269,20 @@ def _execution(span: Span) -> Execution:
 # ----------------------------------------------------------------------------- OTLP JSON
 
 
-def _spans(documents: Sequence[dict[str, Any]]) -> Iterator[Span]:
+def _spans(
+    documents: Sequence[dict[str, Any]],
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """The spans, each with the name of its service."""
     for document in documents:
         for resource in document.get("resourceSpans", ()):
             about = _attributes(resource.get("resource", {}))
             service = str(about.get("service.name", ""))
             for scope in resource.get("scopeSpans", ()):
                 for span in scope.get("spans", ()):
-                    yield _span(span, service)
+                    yield span, service
 
 
-def _span(span: dict[str, Any], service: str) -> Span:
+def _span(span: dict[str, Any], service: str, place: int) -> Span:
     status = span.get("status") or {}
     attributes = _attributes(span)
     error = None
@@ -283,6 +299,7 @@ def _span(span: dict[str, Any], service: str) -> Span:
         ended=int(span["endTimeUnixNano"]) / 1e6,
         attributes=attributes,
         error=error,
+        place=place,
     )
 
 
