@@ -116,7 +116,11 @@ def questions(messages: Sequence[Message]) -> list[int]:
         if message.get("role") != "user" or observation(message):
             continue
         before = messages[place - 1] if place else {}
-        if before.get("role") != "tool" and not before.get("tool_calls"):
+        # after a result, a picture is the tool's; a text is a user who goes on
+        shown = before.get("role") == "tool" and not isinstance(
+            message.get("content"), str
+        )
+        if not shown and not before.get("tool_calls"):
             found.append(place)
     return found
 

@@ -18,6 +18,8 @@ from equivalence.traces.messages import (
 )
 
 NAME = "chat messages"
+ENDS = ("assistant", "tool")
+"""Who speaks last before another question."""
 
 
 def conversations(documents: Sequence[Any]) -> list[tuple[str, list[Any]]] | None:
@@ -66,7 +68,7 @@ def _by_question(
     endings = {place: finish_reason(each) for place, each in enumerate(whole)}
     begins = questions(messages) or [0]
     ends = [
-        *(at for at in begins[1:] if messages[at - 1].get("role") == "assistant"),
+        *(at for at in begins[1:] if messages[at - 1].get("role") in ENDS),
         len(messages),
     ]
     return endings, [messages[:end] for end in ends]

@@ -54,12 +54,12 @@ def read(path: Path) -> list[Run] | None:
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}, line {number}: not UTF-8") from None
-    documents, number = _documents(text)
+    documents, wrong = _documents(text)
     if documents and isinstance(documents[0], dict) and "schema" in documents[0]:
         return None
-    if number is not None:
+    if wrong is not None:
         raise UsageError(
-            f"{path}, line {number}: this is not JSON, or cut off; what is read:"
+            f"{path}, line {wrong}: this is not JSON, or cut off; what is read:"
             f" {FORMATS}"
         )
     reader = _reader(documents, path)

@@ -27,7 +27,9 @@ def is_message(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     plain = _fields(value)
-    return _role(plain) in ROLES.values() and ("content" in plain or "tool_calls" in plain)
+    return _role(plain) in ROLES.values() and (
+        "content" in plain or "tool_calls" in plain
+    )
 
 
 def as_openai(value: Mapping[str, Any]) -> Message:
@@ -82,11 +84,11 @@ def from_parts(message: Mapping[str, Any]) -> Iterator[Message]:
             rest.append(part)
     if answered and not texts and not calls:
         return
-    content = "".join(texts) if texts else None
-    blocks = [{"type": "text", "text": text} for text in texts]
+    text = "".join(texts) if texts else None
+    blocks = [{"type": "text", "text": each} for each in texts]
     found: Message = {
         "role": message.get("role"),
-        "content": [*blocks, *rest] if rest else content,
+        "content": [*blocks, *rest] if rest else text,
     }
     if reasoning:
         found["reasoning_content"] = reasoning

@@ -171,11 +171,11 @@ def _exchange(span: Span) -> tuple[Exchange, str]:
 
 def _status(span: Span, reply: Any) -> int | None:
     """The HTTP status; where the span does not say, what comes nearest."""
-    told = span.attributes.get("http.response.status_code")
-    told = told or span.attributes.get("error.type")
     if span.error is None and reply is not None:
         return 200
-    return int(told) if re.fullmatch(r"[45]\d\d", str(told)) else 502
+    told = span.attributes.get("http.response.status_code")
+    told = str(told or span.attributes.get("error.type"))
+    return int(told) if re.fullmatch(r"[45]\d\d", told) else 502
 
 
 def _genai(attributes: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -200,7 +200,9 @@ def _genai(attributes: dict[str, Any]) -> tuple[dict[str, Any], Any]:
             reply.pop("finish_reason", None)
     else:
         reply = next(iter([m for a in answers[:1] for m in from_parts(a)]), None)
-        reasons = [answers[0].get("finish_reason") or reasons[0]] if answers else reasons
+        reasons = (
+            [answers[0].get("finish_reason") or reasons[0]] if answers else reasons
+        )
     request["messages"] = messages
     if tools := _json(attributes.get("gen_ai.tool.definitions")):
         request["tools"] = [_tool(tool) for tool in tools]
@@ -231,7 +233,9 @@ def _inference_messages(attributes: dict[str, Any], prefix: str) -> list[Message
     found = []
     for each in _flat(attributes, prefix):
         plain = dict(each.get("message", {}))
-        blocks = [block.get("message_content", {}) for block in plain.pop("contents", ())]
+        blocks = [
+            block.get("message_content", {}) for block in plain.pop("contents", ())
+        ]
         if blocks:
             plain["content"] = [dict(block) for block in blocks]
         plain.setdefault("content", None)
@@ -253,7 +257,9 @@ def _execution(span: Span) -> Execution:
         result = json.dumps(result, ensure_ascii=False)
     return Execution(
         tool=str(
-            attributes.get("gen_ai.tool.name") or attributes.get("tool.name") or span.name
+            attributes.get("gen_ai.tool.name")
+            or attributes.get("tool.name")
+            or span.name
         ),
         arguments=arguments if isinstance(arguments, dict) else {},
         turn=0,
@@ -315,7 +321,9 @@ def _value(value: dict[str, Any]) -> Any:
         if kind == "arrayValue":
             return [_value(each) for each in inner.get("values", ())]
         if kind == "kvlistValue":
-            return {each["key"]: _value(each["value"]) for each in inner.get("values", ())}
+            return {
+                each["key"]: _value(each["value"]) for each in inner.get("values", ())
+            }
         return inner
     return None
 

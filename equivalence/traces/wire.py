@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import json
 import sys
@@ -91,12 +92,9 @@ def _exchange(sent: Any, body: str | bytes | None, status: Any) -> Exchange:
         raise ValueError("a request is no object")
     text = _text(body)
     reply: Any = text
-    try:
-        reply = merge_stream(text) if request.get("stream") is True else json.loads(text)
-        if request.get("stream") is True and not text.lstrip().startswith("data:"):
-            reply = json.loads(text)  # an error comes whole
-    except (ValueError, RecursionError):
-        reply = text
+    events = text.lstrip().startswith("data:")  # an error comes whole
+    with contextlib.suppress(ValueError, RecursionError):
+        reply = merge_stream(text.encode()) if events else json.loads(text)
     arrived = status if isinstance(status, int) and status > 0 else None
     return Exchange(request, reply, arrived, reply, arrived)
 

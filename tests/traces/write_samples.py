@@ -24,7 +24,7 @@ def spans(out):
 
 
 def genai(out):
-    """opentelemetry-instrumentation-genai-openai: calls of one client, no span above."""
+    """opentelemetry-instrumentation-genai-openai: one client's calls, no span above."""
     from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
 
     spans(out)
@@ -48,7 +48,9 @@ def openai_v2(out):
             "gen_ai.tool.call.arguments": call.function.arguments,
             "gen_ai.tool.call.result": ANSWERS[name],
         }
-        with tracer.start_as_current_span(f"execute_tool {name}", attributes=attributes):
+        with tracer.start_as_current_span(
+            f"execute_tool {name}", attributes=attributes
+        ):
             return ANSWERS[name]
 
     with tracer.start_as_current_span("invoke_agent agent"):
@@ -136,7 +138,9 @@ def langgraph(out):
         return ANSWERS["calculate"]
 
     model = ChatOpenAI(model="offline-demo", temperature=0, api_key="none")
-    agent = create_react_agent(model, [get_weather, calculate], prompt="You are a helper.")
+    agent = create_react_agent(
+        model, [get_weather, calculate], prompt="You are a helper."
+    )
     with langsmith_server(out) as client:
         tracer = LangChainTracer(client=client)
         asked = {"messages": [("user", QUESTION)]}
@@ -174,7 +178,7 @@ def langsmith_server(out):
     posted = {}
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
+        def do_POST(self):  # noqa: N802
             body = self.rfile.read(int(self.headers["content-length"]))
             data = json.loads(body)
             run_id = data.get("id") or self.path.rsplit("/", 1)[-1]
@@ -186,7 +190,7 @@ def langsmith_server(out):
             self.end_headers()
             self.wfile.write(b"{}")
 
-        do_PATCH = do_POST
+        do_PATCH = do_POST  # noqa: N815
 
         def log_message(self, *arguments):
             pass
@@ -194,7 +198,9 @@ def langsmith_server(out):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     client = Client(
-        f"http://127.0.0.1:{server.server_port}", api_key="none", auto_batch_tracing=False
+        f"http://127.0.0.1:{server.server_port}",
+        api_key="none",
+        auto_batch_tracing=False,
     )
     yield client
     server.shutdown()
