@@ -6,8 +6,9 @@ says, past results and, where asked to, past arguments; ours tells two versions 
 Each disagreement is listed with who is right for which purpose.
 
 Where ours says equal by requests, all four of their modes say so as well, unless they
-cannot read the arguments: on "" and on broken JSON they raise. By steps alone, ours does
-not see how many model calls the same steps took, nor the system message; strict does.
+cannot read the arguments: on "" and on broken JSON they raise. By steps alone, ours
+does not see how many model calls the same steps took, nor the system message; strict
+does.
 """
 
 from __future__ import annotations
@@ -115,8 +116,8 @@ NESTED_OTHER_ROW = flight(to="Oslo", who={"name": "Ada", "row": 9})
 NESTED_OTHER_NAME = flight(to="Rome", who={"name": "Bob", "row": 3})
 
 SWAPPED = (
-    "their subset and unordered swap the sides before they compare arguments, so what is"
-    " asked to be a subset is held to be a superset; ours has one way to compare"
+    "their subset and unordered swap the sides before they compare arguments, so what"
+    " is asked to be a subset is held to be a superset; ours has one way to compare"
 )
 
 # What agentevals says (which of its modes accept, under which options), what ours says
@@ -222,7 +223,7 @@ CASES: dict[str, tuple[list[Turn], list[Turn], dict[str, Any], Any, Any, str]] =
         [[SUBSET]], [[SUPERSET]],
         {"tool_args_match_overrides": {"book_flight": ["to", "seats"]}}, MODES,
         "steps[0].arguments.meal",
-        "theirs for scoring; `--ignore 'steps[*].arguments.meal'` says the same of ours",
+        "theirs for scoring; `--ignore 'steps[*].arguments.meal'` does it for ours",
     ),
     "a nested field that counts, the same": (
         [[NESTED]], [[NESTED_OTHER_ROW]],
@@ -352,16 +353,14 @@ def test_they_raise_where_arguments_are_no_json_and_ours_compares_the_text(
     assert ours(whole, whole) is None
     for mode in MODES:
         evaluate = create_trajectory_match_evaluator(trajectory_match_mode=mode)
-        with pytest.raises(
-            ValueError, match="Expecting value|Unterminated string|char"
-        ):
+        with pytest.raises(ValueError, match=r"Expecting value|Unterminated"):
             evaluate(outputs=whole, reference_outputs=whole)
     found = ours(whole, messages([[ROME]]))
     assert found
     assert found.path.startswith("steps[0].arguments")
 
 
-# ------------------------------------------------------------------------- graph threads
+# ----------------------------------------------------------------------- graph threads
 
 
 class State(TypedDict):
@@ -427,7 +426,7 @@ def test_an_interrupted_thread_is_different_for_both() -> None:
     assert chat.read(found, "x") == []  # nothing was answered yet: no run
 
 
-# ---------------------------------------------------------------------- ours implies theirs
+# ------------------------------------------------------------------ ours implies theirs
 
 calls = st.tuples(
     st.sampled_from(["get_weather", "calculate"]),

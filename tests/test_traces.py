@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -338,7 +339,7 @@ def spans(attributes: dict[str, str]) -> Any:
     return {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
 
 
-# ----------------------------------------------------------------------- what is not read
+# -------------------------------------------------------------------- what is not read
 
 HAR = (SAMPLES / "mitmproxy.har").read_bytes()
 YAML = (SAMPLES / "vcrpy.yaml").read_bytes()
@@ -410,10 +411,11 @@ def test_run_records_are_left_to_their_own_reader(tmp_path: Path) -> None:
     assert read(written(tmp_path, {"schema": "agent-run/1"})) is None
 
 
-# ------------------------------------------------------------------------------- writing
+# ----------------------------------------------------------------------------- writing
 
 # What is lost of these runs is what docs/traces.md says: of an agent whose calls stand
-# in text, OTLP loses a call that was not executed, messages an ending without an answer.
+# in text, OTLP loses a call that was not executed, messages how it ended without an
+# answer.
 LOST = {("temperature-0", "otlp"): 2, ("temperature-0", "messages"): 1}
 
 
@@ -440,8 +442,9 @@ def test_what_is_written_is_read_as_the_same_runs(
     if to == "otlp":
         for a, b in pairs:
             if a.protocol == "tool_calls":
-                assert [(s.ok, s.order, s.returned) for s in b.steps] == [
-                    (s.ok, s.order, s.returned) for s in a.steps
+                executed = [s for s in a.steps if s.order is not None]
+                assert [s for s in b.steps if s.order is not None] == [
+                    replace(s, ungrounded=[]) for s in executed
                 ]
 
 

@@ -43,7 +43,7 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
             for package, version in run.versions.items():
                 seen.setdefault(package, set()).add(version)
         verdict = judge(*couple)
-        traced += by_steps(*couple, judge.rules) == "trace"
+        traced += by_steps(couple[0], couple[1], judge.rules) == "trace"
         counts[verdict.verdict] += 1
         if document:
             places = left.places[asked[0]], right.places[asked[1]]

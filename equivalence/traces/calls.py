@@ -61,8 +61,8 @@ def together(
     *,
     dated: bool = False,
 ) -> list[Seen]:
-    """Return the model calls of a trace by the runs that they belong to; they are in the
-    order in which they began."""
+    """Return the model calls of a trace by the runs that they belong to. They come in
+    the order in which they began."""
     runs: list[Seen] = []
     open_ones: dict[str, list[Seen]] = {}
     for exchange in exchanges:
@@ -167,8 +167,9 @@ def to_run(seen: Seen) -> Run:
     ]
     executions = [_placed(each, began, seen.exchanges) for each in seen.executions]
     run.steps = steps(run, seen.conversation, executions or None)
-    if any(step.order is None and step.result is not None for step in run.steps):
-        # not every tool had a span: of none is known whether it was executed
+    worked = {execution.tool for execution in executions}
+    if any(s.result is not None and s.tool not in worked for s in run.steps):
+        # some tools have no spans: of no call is known whether it was executed
         run.steps = steps(run, seen.conversation, None)
     failure = "failed" if seen.error else None
     run.status = seen.status or status(run, failure, seen.conversation)

@@ -12,7 +12,7 @@ from typing import Any
 from equivalence.errors import UsageError
 from equivalence.runs import files
 from equivalence.runs.files import BOM, START, RunIndex
-from equivalence.runs.record import Run
+from equivalence.runs.record import SCHEMA, Run
 from equivalence.traces import chat, langsmith, spans, wire
 
 FORMATS = (
@@ -66,7 +66,7 @@ def read(path: Path) -> list[Run] | None:
     if reader is None:
         raise UsageError(
             f'{path}, line 1: no trace that is read, and no run record: its "schema"'
-            f' must be "{files.SCHEMA}"; what is read: {FORMATS}'
+            f' must be "{SCHEMA}"; what is read: {FORMATS}'
         )
     try:
         return reader()
@@ -103,8 +103,8 @@ def _reader(documents: Sequence[Any], path: Path) -> Callable[[], list[Run]] | N
 
 
 def _documents(text: str) -> tuple[list[Any], int | None]:
-    """The JSON values of the file, one or one a line, or the YAML of a cassette; and the
-    line that is none, None where all are."""
+    """The JSON values of the file, one or one a line, or the YAML of a cassette; and
+    the line that is none, None where all are."""
     if text.startswith(("interactions:", "version:", "---")):
         return _yaml(text)
     try:

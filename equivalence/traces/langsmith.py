@@ -26,7 +26,8 @@ PARAMETERS = ("model", "temperature", "top_p", "max_tokens", "seed", "tools")
 
 
 def spans(documents: Sequence[Any]) -> list[dict[str, Any]] | None:
-    """Return LangSmith's runs, which may lie in each other; None where it is not they."""
+    """Return LangSmith's runs, which may lie in each other; None where others are
+    among them."""
     found: list[dict[str, Any]] = []
     waiting = list(reversed(documents))
     while waiting:

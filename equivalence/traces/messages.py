@@ -53,7 +53,7 @@ def as_openai(value: Mapping[str, Any]) -> Message:
 
 
 def finish_reason(value: Mapping[str, Any]) -> str | None:
-    """Return how the reply ended that became the message, None where it does not say."""
+    """Return how the reply ended that became the message; None where none is told."""
     metadata = _fields(value).get("response_metadata")
     found = metadata.get("finish_reason") if isinstance(metadata, dict) else None
     return found if isinstance(found, str) else None

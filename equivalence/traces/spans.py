@@ -32,7 +32,7 @@ FAILED = (2, "STATUS_CODE_ERROR")
 
 @dataclass
 class Span:
-    """One span, its attributes as plain values, its times in milliseconds since 1970."""
+    """One span, its attributes as plain values, its times in ms since 1970."""
 
     trace: str
     identifier: str
@@ -272,7 +272,7 @@ def _execution(span: Span) -> Execution:
     )
 
 
-# ----------------------------------------------------------------------------- OTLP JSON
+# --------------------------------------------------------------------------- OTLP JSON
 
 
 def _spans(

@@ -1,7 +1,6 @@
 """The agent whose one run every sample beside it holds: openai's client and a loop."""
 
 import json
-import os
 import sys
 
 import openai

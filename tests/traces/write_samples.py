@@ -178,7 +178,7 @@ def langsmith_server(out):
     posted = {}
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):  # noqa: N802
+        def do_POST(self):
             body = self.rfile.read(int(self.headers["content-length"]))
             data = json.loads(body)
             run_id = data.get("id") or self.path.rsplit("/", 1)[-1]
