@@ -65,7 +65,7 @@ def read(path: Path) -> list[Run] | None:
     reader = _reader(documents, path)
     if reader is None:
         raise UsageError(
-            f'{path}, line 1: no trace that is read, and no run record: its "schema"'
+            f'{path}, line 1: no run record, and no trace that is read: its "schema"'
             f' must be "{SCHEMA}"; what is read: {FORMATS}'
         )
     try:
@@ -119,9 +119,9 @@ def _documents(text: str) -> tuple[list[Any], int | None]:
             try:
                 found.append(json.loads(line))
             except (ValueError, RecursionError):
-                last = text.rstrip().count("\n") + 1
                 # one value over several lines ends before it is complete
-                return found, number if found else (last if text[0] in "{[" else 1)
+                whole = not found and line.lstrip()[0] in "{["
+                return found, text.rstrip().count("\n") + 1 if whole else number
     return found, None
 
 
