@@ -252,6 +252,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_output(score)
 
+    export = add("export", "write recorded runs in a form that other tools read")
+    export.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
+    export.add_argument(
+        "--to",
+        required=True,
+        choices=("otlp", "messages"),
+        help="otlp: OpenTelemetry's GenAI spans, JSON lines; messages: a JSON list of"
+        " conversations",
+    )
+    export.add_argument(
+        "-o", "--out", type=Path, required=True, metavar="FILE", help="replaced at once"
+    )
+
     gateway = add("gateway", "the gateway alone, for any client")
     gateway.add_argument("--upstream", metavar="URL", help="endpoint (LLM_BASE_URL)")
     gateway.add_argument("--port", type=int, default=8100, help="default 8100; 0: any")

@@ -13,17 +13,18 @@ from typing import Any
 
 from equivalence.commands.arguments import judge_of
 from equivalence.errors import UsageError
-from equivalence.judge.compare import Verdict, counted
+from equivalence.judge.compare import RULES, Verdict, by_steps, counted
 from equivalence.judge.exit_codes import exit_code
 from equivalence.runs.files import Place, RunIndex
 from equivalence.runs.record import Asked, Run
 from equivalence.table import Table
+from equivalence.traces import run_index
 
 
 def diff_command(arguments: argparse.Namespace, table: Table) -> int:
     """Compare the runs of two sides, question by question; return the exit code."""
     lefts, rights = _sides(arguments)
-    left, right = RunIndex(lefts), RunIndex(rights)
+    left, right = run_index(lefts), run_index(rights)
     pairs, alone = paired(left, right)
     if not pairs:
         raise UsageError("the two sides have no question in common")
@@ -31,6 +32,7 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
     versions: tuple[Versions, Versions] = ({}, {})
     judge, counts = judge_of(arguments), Counter[str]()
     unequal: list[Verdict] = []
+    traced = 0
     document = JsonDocument() if arguments.json else None
     for asked in pairs:
         couple = [
@@ -41,6 +43,7 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
             for package, version in run.versions.items():
                 seen.setdefault(package, set()).add(version)
         verdict = judge(*couple)
+        traced += by_steps(couple[0], couple[1], judge.rules) == "trace"
         counts[verdict.verdict] += 1
         if document:
             places = left.places[asked[0]], right.places[asked[1]]
@@ -53,6 +56,11 @@ def diff_command(arguments: argparse.Namespace, table: Table) -> int:
         document.end()
     for line in _version_lines(*versions):
         print(line, file=sys.stderr if document else sys.stdout)
+    if traced:
+        print(
+            f"{counted(traced, 'comparison')} by steps: {RULES['trace']}",
+            file=sys.stderr if document else sys.stdout,
+        )
     words = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     print(
         f"{counted(len(pairs), 'comparison')}: {words}",
@@ -162,7 +170,10 @@ class JsonDocument:
     def add(self, verdict: Verdict, places: tuple[Place, Place]) -> None:
         """Write one verdict."""
         where = {
-            f"{side}_run": {"file": str(place.path), "line": place.number}
+            f"{side}_run": {
+                "file": str(place.path),
+                "run" if place.offset is None else "line": place.number,
+            }
             for side, place in zip(("left", "right"), places, strict=True)
         }
         text = json.dumps({**verdict.to_json(), **where}, ensure_ascii=False)

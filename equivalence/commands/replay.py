@@ -19,7 +19,7 @@ from equivalence.errors import UsageError
 from equivalence.judge.compare import Judge, among_each_other
 from equivalence.judge.exit_codes import exit_code
 from equivalence.judge.replay import Live, cells, replay
-from equivalence.runs.files import read_runs, to_json
+from equivalence.runs.files import to_json
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
 from equivalence.runs.upstreams import upstreams
@@ -28,6 +28,7 @@ from equivalence.show import replay as show
 from equivalence.show import terminal
 from equivalence.show.markdown import write_markdown
 from equivalence.table import Table
+from equivalence.traces import read_runs
 
 
 def replay_command(arguments: argparse.Namespace, table: Table) -> int:

@@ -105,10 +105,16 @@ class Fork:
     on. The name of the model does not count: it is what differs."""
 
     def __init__(
-        self, model_calls: Sequence[Exchange], first_live: int, live: Upstream
+        self,
+        model_calls: Sequence[Exchange],
+        first_live: int,
+        live: Upstream,
+        ignores: Callable[[str], bool] = lambda path: False,
     ) -> None:
         recorded = model_calls[: first_live - 1]
-        self.recorded = Playback(recorded, lambda path: path == "$.model")
+        self.recorded = Playback(
+            recorded, lambda path: path == "$.model" or ignores(path)
+        )
         self.live = live
 
     def __str__(self) -> str:

@@ -39,6 +39,9 @@ RULES = {
     " be the same: steps (tool, arguments, result), status and answer are compared.",
     "steps": "Runs are compared by their steps: tool, arguments, result, status and"
     " answer. Their requests are not compared.",
+    "trace": "One of the two was read from a trace that does not keep requests as they"
+    " were sent: they are compared by their steps: tool, arguments, result, status and"
+    " answer.",
     "attempts": "An attempt that failed and was repeated by the client is not compared:"
     " the server failed, not the code.",
 }
@@ -258,11 +261,23 @@ def _asked(run: Run) -> tuple[str, ...]:
     return (*run.history, run.question, str(run.repeat))
 
 
+def by_steps(left: Run, right: Run, rules: Rules = STRICT) -> str:
+    """Return the name of the rule by which the two are compared by their steps alone;
+    "" where their requests are compared."""
+    if rules.by == "steps":
+        return "steps"
+    if left.rebuilt or right.rebuilt:
+        return "trace"
+    return "protocol" if left.protocol != right.protocol else ""
+
+
 def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
     """Return the first divergence of two runs; None where there is none."""
-    if rules.by == "steps" or left.protocol != right.protocol:
+    if by := by_steps(left, right, rules):
         found = next(_step_divergences(left, right, rules), None)
-        return found and replace(found, requests=_where_requests_differ(left, right))
+        if found is None or by == "trace":
+            return found
+        return replace(found, requests=_where_requests_differ(left, right))
     lefts, rights = left.model_calls, right.model_calls
     steps = _by_turn(left), _by_turn(right)
     before: Requests | None = None
@@ -387,10 +402,8 @@ def _paired(
 def ignored(left: Run, right: Run, rules: Rules = STRICT) -> set[str]:
     """Return the names of the RULES by which the two runs were equal where they are not
     the same to the letter."""
-    if rules.by == "steps":
-        return {"steps"}
-    if left.protocol != right.protocol:
-        return {"protocol"}
+    if by := by_steps(left, right, rules):
+        return {by}
     found = set()
     for run in (left, right):
         if len(run.exchanges) != len(run.model_calls):

@@ -84,11 +84,12 @@ def replay(
         for number, run in enumerate(runs, 1):
             mine = replace(run.asked, implementation=implementation.name)
             given = RecordedTools(tools, run) if tools_recorded else None
-            ignores = judge.rules.ignores_in_request
+            rules = replace(judge.rules, by="steps") if run.rebuilt else judge.rules
+            ignores = rules.ignores_in_request
             upstream: Upstream = Playback(run.model_calls, ignores)
             if live:
                 beyond = live.new_upstream(number)
-                upstream = Fork(run.model_calls, live.first_call, beyond)
+                upstream = Fork(run.model_calls, live.first_call, beyond, ignores)
             again = session.ask(implementation, mine, upstream, given)
             if given is not None:
                 again.warnings += [

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -223,8 +223,13 @@ class Place:
 
     path: Path
     number: int
-    """Of its line, from 1."""
-    offset: int
+    """Of its line, from 1; of the run where the format is a foreign one."""
+    offset: int | None
+    """Of its line, in bytes; None where the format is a foreign one."""
+
+
+Foreign = Callable[[Path], list[Run] | None]
+"""Reads the runs of a file of another format; None where it holds run records."""
 
 
 class RunIndex:
@@ -235,10 +240,19 @@ class RunIndex:
     Raises UsageError if a line is no run record.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(
+        self, paths: Sequence[Path], foreign: Foreign = lambda path: None
+    ) -> None:
         self.places: dict[Asked, Place] = {}
         self._files: dict[Path, BinaryIO] = {}
+        self._foreign: dict[Asked, Run] = {}
+        """Runs of other formats stay in memory: no line holds one."""
         for path in dict.fromkeys(paths):
+            if (runs := foreign(path)) is not None:
+                for number, run in enumerate(runs, 1):
+                    self.places[run.asked] = Place(path, number, None)
+                    self._foreign[run.asked] = run
+                continue
             for offset, (number, line) in _lines(path):
                 asked = _parsed(path, number, line).asked
                 self.places[asked] = Place(path, number, offset)
@@ -249,6 +263,8 @@ class RunIndex:
     def read(self, asked: Asked) -> Run:
         """Return the run."""
         place = self.places[asked]
+        if place.offset is None:
+            return self._foreign[asked]
         if place.path not in self._files:
             self._files[place.path] = place.path.open("rb")
         file = self._files[place.path]

@@ -94,6 +94,10 @@ class Run:
     """The model calls, from 1, whose reply could not be read as the model wrote it."""
     steps: list[Step] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    rebuilt: str = ""
+    """The foreign format it was read from, where that does not keep requests as they were
+    sent: its exchanges are rebuilt then, and not compared. Empty: they are what was
+    sent."""
 
     @property
     def asked(self) -> Asked:

@@ -29,7 +29,11 @@ class RecordedTools(list[Any]):
     """The tools of one recorded run, for one replay of it."""
 
     def __init__(self, tools: Iterable[Callable[..., Any]], run: Run) -> None:
-        self.left = [step for step in run.steps if step.order is not None]
+        self.left = [
+            step
+            for step in run.steps
+            if step.order is not None or (step.ok is None and step.result is not None)
+        ]
         self.missed: list[str] = []
         super().__init__(self._recorded(tool) for tool in tools)
 

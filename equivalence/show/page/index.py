@@ -11,6 +11,7 @@ from pathlib import Path
 from equivalence.errors import UsageError
 from equivalence.runs.files import RunIndex
 from equivalence.runs.record import Asked, Run
+from equivalence.traces import run_index
 
 Name = tuple[str, int]
 """An implementation, and the number of its file where it is another one than in the
@@ -54,7 +55,7 @@ def index(paths: Sequence[Path]) -> Index:
     paths = list(dict.fromkeys(paths))
     found = Index([])
     for path in paths:
-        found.files.append(file := RunIndex([path]))
+        found.files.append(file := run_index([path]))
         if not file.places:
             raise UsageError(f"{path} holds no run")
     times = Counter(asked for file in found.files for asked in file.places)

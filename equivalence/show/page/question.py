@@ -23,6 +23,7 @@ from equivalence.judge.compare import (
     Divergence,
     Rules,
     Verdict,
+    by_steps,
     explain,
     reply,
     request,
@@ -269,8 +270,8 @@ class Question:
             Change("≠", path, parts=contrast(left, right))
             for path, left, right in islice(found, MOST_DIFFERENCES)
         ]
-        if run.protocol != self.baseline.run.protocol:
-            return changes, RULES["protocol"]
+        if by := by_steps(self.baseline.run, run, self.rules):
+            return changes, RULES[by]
         if not changes:
             return [], f"The same request as {name}'s."
         more = sum(1 for _ in found)
@@ -300,8 +301,8 @@ def parting_of(left: Run, column: Column, rules: Rules = STRICT) -> Parting:
         ends = [getattr(run, place.path) for run in (left, right)]
         if ends == [place.left, place.right]:
             rows = (0, 0)
-    by_steps = rules.by == "steps" or left.protocol != right.protocol
-    steps = _steps_of(place, left, right, None if by_steps else rows)
+    uncompared = by_steps(left, right, rules)
+    steps = _steps_of(place, left, right, None if uncompared else rows)
     if rows != (0, 0):
         last = max(len(left.model_calls), len(right.model_calls))
         rows = min(rows[0], last), min(rows[1], last)
