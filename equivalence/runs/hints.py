@@ -9,6 +9,10 @@ HINTS = (  # words in the endpoint's error, in lower case; what to do
         " --tool-call-parser: see docs/endpoints.md, vLLM.",
     ),
     (
+        ("not support tools", "tools is not supported", "tools are not supported"),
+        "Take a model that knows tools, or stage 5, which asks for them in text.",
+    ),
+    (
         ("enable_thinking",),
         "Add the field to every request:"
         " LLM_EXTRA_BODY='{\"enable_thinking\": false}'.",
@@ -20,6 +24,11 @@ HINTS = (  # words in the endpoint's error, in lower case; what to do
     (
         ("max_tokens", "max_completion_tokens"),
         "Servers differ in this name: set LLM_MAX_TOKENS_FIELD to the other one.",
+    ),
+    (
+        ("the reply is not json",),
+        "LLM_BASE_URL leads to something else than the API: most servers want it to"
+        " end in /v1.",
     ),
     (("answered 401", "answered 403"), "Check LLM_API_KEY."),
     (
