@@ -1,7 +1,8 @@
-"""How the probe asks: through gateways of its own, so that each exchange holds both what
-the server sent and what the agents would get.
+"""How the probe asks: through gateways of its own, so that each exchange holds both
+what the server sent and what the agents would get.
 
-A server that refuses a request over one field is asked again with the setting that helps.
+A server that refuses a request over one field is asked again with the setting that may
+help.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class NoMoreRequests(Exception):
 
 
 class Endpoint:
-    """The endpoint of the settings, to be asked at most `most` times. A context manager.
+    """The endpoint of the settings, asked `most` times at most. A context manager.
 
     `settings` are those with which it answers: the given ones, changed where it refused
     a request over a field. `changed` holds the changes alone.

@@ -1,4 +1,4 @@
-"""What the endpoint is asked, in which order, and what is concluded from its replies."""
+"""What the endpoint is asked, in which order, and what its replies tell."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from equivalence.gateway import Exchange
+from equivalence.gateway.upstreams import GATEWAY_ERROR
 from equivalence.probe.asking import REFUSED, Endpoint, NoMoreRequests, words_of
 from equivalence.probe.reading import (
     action_in,
@@ -106,7 +107,7 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
-        """0 where agents with tool calls can run, 1 where not, 3 where it is not known."""
+        """0 where agents with tool calls can run, 1 where not, 3 where nobody knows."""
         return {True: 0, False: 1, None: 3}[self.tool_calls]
 
     def environment(self) -> str:
@@ -184,8 +185,7 @@ class _Probing:
         """Say at which of reachable, key and model it fails."""
         line, advice = failure(exchange)
         status = exchange.raw_status
-        own = exchange.status in (502, 504) and "error" in _error_type(exchange)
-        if own:
+        if _of_the_gateway(exchange):
             self.add("reachable", "no", line, advice)
         elif status in (401, 403):
             self.add("reachable", "yes", "the server answers")
@@ -387,9 +387,9 @@ class _Probing:
             side[finish_of(each.raw_reply) or "none"] += 1
         parts = []
         if calling:
-            parts.append(f"{_counted(calling)} with calls")
+            parts.append(f"with calls {_counted(calling)}")
         if others:
-            parts.append(f"{_counted(others)} without")
+            parts.append(f"without {_counted(others)}")
         usual = {*calling} <= {"tool_calls"} and {*others} <= {"stop"}
         self.add("finish reasons", "yes" if usual else "note", ", ".join(parts))
 
@@ -435,7 +435,8 @@ class _Probing:
             self.add(
                 name,
                 "note",
-                f"not repeatable: {kinds} different replies in {len(later)} later tries",
+                f"not repeatable: {kinds} different replies in {len(later)} later"
+                " tries",
                 "Differences between runs may be the model's: use drift, or --repeats.",
             )
         elif later[0] != first:
@@ -476,15 +477,17 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in counts.most_common())
 
 
-def _error_type(exchange: Exchange) -> str:
+def _of_the_gateway(exchange: Exchange) -> bool:
+    """Whether no server said that: none was reached, or none answered in time."""
     error = exchange.reply.get("error") if isinstance(exchange.reply, dict) else None
-    return str(error.get("type")) if isinstance(error, dict) else ""
+    kind = error.get("type") if isinstance(error, dict) else None
+    return exchange.status in (502, 504) and kind == GATEWAY_ERROR
 
 
 def failure(exchange: Exchange) -> tuple[str, str]:
     """Return in one line how a request failed, with the server's own words, and what to
     do about it, "" where nothing is known."""
     line = f"the endpoint answered {exchange.status}: {words_of(exchange)}"
-    if _error_type(exchange) == "gateway_error":
+    if _of_the_gateway(exchange):
         line = words_of(exchange)
     return short(line), hint(line) or ""
