@@ -28,8 +28,7 @@ def probe_command(arguments: argparse.Namespace, table: Table) -> int:
         )
     out = terminal.console(sys.stderr if arguments.json else sys.stdout)
     show.beforehand(out, settings.base_url, settings.model)
-    findings = probe(settings)
-    show.findings_table(out, findings)
+    findings = probe(settings, lambda check: show.check_line(out, check))
     by_protocol = {
         protocol: [
             name

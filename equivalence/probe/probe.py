@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,20 +118,28 @@ class Findings:
             for name, value in settings.items()
         )
 
+    on_check: Callable[[Check], None] | None = None
+    """Called with each check as it is added: a slow server takes minutes."""
+
     def add(self, name: str, result: str, found: str, advice: str = "") -> None:
         """Add a check."""
-        self.checks.append(Check(name, result, found, advice))
+        check = Check(name, result, found, advice)
+        self.checks.append(check)
+        if self.on_check:
+            self.on_check(check)
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def probe(settings: Settings) -> Findings:
+def probe(
+    settings: Settings, on_check: Callable[[Check], None] | None = None
+) -> Findings:
     """Ask the endpoint of the settings and return what was found, in at most REQUESTS +
-    MORE requests."""
+    MORE requests; `on_check` gets each check as soon as it is made."""
     assert settings.base_url
-    findings = Findings(settings.base_url, settings.model)
+    findings = Findings(settings.base_url, settings.model, on_check=on_check)
     with Endpoint(settings, REQUESTS + MORE) as endpoint:
         try:
             _Probing(endpoint, findings).go()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from equivalence.probe.probe import MORE, REQUESTS, Findings
+from equivalence.probe.probe import MORE, REQUESTS, Check, Findings
 from equivalence.show.terminal import text
 
 SIGNS = {
@@ -26,13 +26,12 @@ def beforehand(out: Console, url: str, model: str) -> None:
     out.print(text(line), soft_wrap=True)
 
 
-def findings_table(out: Console, findings: Findings) -> None:
-    """Print a line for each check, and below it what to do."""
-    for check in findings.checks:
-        sign, style = SIGNS[check.result]
-        out.print(text(f"{sign} {check.name:15} {check.found}", style), soft_wrap=True)
-        if check.advice:
-            out.print(text(f"{'':18}{check.advice}", "dim"), soft_wrap=True)
+def check_line(out: Console, check: Check) -> None:
+    """Print a check, and below it what to do."""
+    sign, style = SIGNS[check.result]
+    out.print(text(f"{sign} {check.name:15} {check.found}", style), soft_wrap=True)
+    if check.advice:
+        out.print(text(f"{'':18}{check.advice}", "dim"), soft_wrap=True)
 
 
 def conclusion(
