@@ -337,7 +337,13 @@ class _Probing:
         if IN_RESULT in text_of(reply.reply):
             self.add("tool result", "yes", "understood: the answer is made from it")
         elif calls_of(reply.reply):
-            self.add("tool result", "note", "it asked for the same tool again")
+            self.add(
+                "tool result",
+                "note",
+                "it asked for the same tool again",
+                "Runs may end at the step limit: keep LLM_MAX_STEPS small, or take"
+                " another model.",
+            )
         else:
             text = short(text_of(reply.reply), 80)
             self.add("tool result", "note", f"the answer is not made from it: {text!r}")
