@@ -265,6 +265,15 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--out", type=Path, required=True, metavar="FILE", help="replaced at once"
     )
 
+    probe = add(
+        "probe",
+        "what an endpoint can do, and which implementations will work with it",
+        "Exit code 0: those with tool calls will; 1: they will not; 3: not known.",
+    )
+    probe.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
+    probe.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
+    probe.add_argument("--json", action="store_true", help="print one JSON document")
+
     gateway = add("gateway", "the gateway alone, for any client")
     gateway.add_argument("--upstream", metavar="URL", help="endpoint (LLM_BASE_URL)")
     gateway.add_argument("--port", type=int, default=8100, help="default 8100; 0: any")

@@ -5,7 +5,7 @@ tests/test_docs.py fails where a page says something else than the code does. Ou
 holds nothing that varies: the window has 88 columns, LLM_… variables are removed.
 """
 
-from blocks.commands import console, python
+from blocks.commands import console, probe, python
 from blocks.concepts import concepts
 from blocks.facts import hints, ladder, meanings, mermaid, rules, settings
 from blocks.page import table
@@ -45,6 +45,7 @@ __all__ = [
     "link",
     "meanings",
     "mermaid",
+    "probe",
     "python",
     "rules",
     "say",

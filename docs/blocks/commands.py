@@ -20,7 +20,7 @@ from pathlib import Path
 
 import cog
 
-from blocks.page import ROOT, fence
+from blocks.page import ROOT, fence, importable
 
 WIDTH = 88
 
@@ -105,6 +105,25 @@ def python(source: str) -> None:
     if output.strip():
         cog.outl()
         fence("text", [line.rstrip() for line in output.strip("\n").splitlines()])
+
+
+def probe(recording: str) -> None:
+    """Write a console block: what the probe prints in front of an endpoint that answers
+    as the `--json` document of an earlier probe says it did."""
+    importable()
+    sys.path.insert(0, str(ROOT / "tests"))
+    from probed import Recorded
+
+    from equivalence.gateway import Gateway
+
+    endpoint = Recorded(ROOT / recording)
+    model, url = endpoint.document["model"], endpoint.document["endpoint"]
+    with Gateway(endpoint, repair=False) as server, server.open_run() as behind:
+        command = f"python -m equivalence probe --base-url {behind.url} --model {model}"
+        _, output = run(command)
+    lines = [command, *output.strip("\n").splitlines()]
+    lines = [line.rstrip().replace(behind.url, url) for line in lines]
+    fence("console", [f"$ {lines[0]}", *lines[1:]])
 
 
 _TALLY = re.compile(r"\d+ comparisons?:")

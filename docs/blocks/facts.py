@@ -67,7 +67,7 @@ def meanings(path: str, name: str, head: Sequence[str]) -> None:
 
 def rules() -> None:
     """Write the rules of comparing as a list."""
-    for name, sentence in _constant("equivalence/compare.py", "RULES").items():
+    for name, sentence in _constant("equivalence/judge/compare.py", "RULES").items():
         cog.outl(f"- **{name}**: {sentence}")
 
 
@@ -79,11 +79,11 @@ def _constant(path: str, name: str) -> Any:
 
 
 def settings() -> None:
-    """Write the settings as a table, from config.Settings."""
+    """Write the settings as a table, from the class Settings."""
     importable()
-    from config import Settings
+    from equivalence.settings import Settings
 
-    text = "\n".join(lines_of("config.py"))
+    text = "\n".join(lines_of("equivalence/settings.py"))
     body = next(
         n for n in ast.parse(text).body if getattr(n, "name", "") == "Settings"
     ).body
@@ -121,7 +121,7 @@ def hints() -> None:
         ("the endpoint's words have", "what to do"),
         (
             (" or ".join(f"`{word}`" for word in words), advice)
-            for words, advice in _constant("equivalence/hints.py", "HINTS")
+            for words, advice in _constant("equivalence/runs/hints.py", "HINTS")
         ),
     )
 

@@ -9,7 +9,8 @@ HINTS = (  # words in the error of a run, in lower case; what to do
         " --tool-call-parser: see docs/endpoints.md, vLLM.",
     ),
     (
-        ("does not support tools", "tools is not supported", "tool use is not supp"),
+        ("not support tools", "tools is not supported", "tools are not supported")
+        + ("tool use is not supp",),
         "This model has no tool calls: take another one, or stage 5, which needs none.",
     ),
     (
@@ -52,7 +53,7 @@ HINTS = (  # words in the error of a run, in lower case; what to do
         "Check LLM_API_KEY.",
     ),
     (
-        ("<html", "<!doctype"),
+        ("<html", "<!doctype", "the reply is not json"),
         "That is a web page, not an API: check LLM_BASE_URL, which mostly ends in /v1,"
         " and the proxy.",
     ),

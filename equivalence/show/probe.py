@@ -1,0 +1,60 @@
+"""The findings of a probe for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from equivalence.probe.probe import MORE, REQUESTS, Check, Findings
+from equivalence.show.terminal import text
+
+SIGNS = {
+    "yes": ("✓", "green"),
+    "no": ("✗", "red"),
+    "note": ("!", "yellow"),
+    "unknown": ("?", "dim"),
+}
+
+
+def beforehand(out: Console, url: str, model: str) -> None:
+    """Print who is asked, and how often."""
+    line = (
+        f"probe of {url}, model {model}: {REQUESTS} requests, at most {REQUESTS + MORE}"
+        " where it refuses some"
+    )
+    out.print(text(line), soft_wrap=True)
+
+
+def check_line(out: Console, check: Check) -> None:
+    """Print a check, and below it what to do."""
+    sign, style = SIGNS[check.result]
+    out.print(text(f"{sign} {check.name:15} {check.found}", style), soft_wrap=True)
+    if check.advice:
+        out.print(text(f"{'':18}{check.advice}", "dim"), soft_wrap=True)
+
+
+def conclusion(
+    out: Console,
+    findings: Findings,
+    tool_calls: Sequence[str],
+    text_agents: Sequence[str],
+) -> None:
+    """Print in one line who will work, with which settings."""
+    works = [
+        *(tool_calls if findings.tool_calls else ()),
+        *(text_agents if findings.text else ()),
+    ]
+    fails = [
+        *(tool_calls if findings.tool_calls is False else ()),
+        *(text_agents if findings.text is False else ()),
+    ]
+    if works:
+        line = f"will work: {', '.join(works)}, with {findings.environment()}"
+        if fails:
+            line += f"; will not: {', '.join(fails)}"
+    elif fails and findings.tool_calls is False:
+        line = f"will not work: {', '.join(fails)}"
+    else:
+        line = "not known: the endpoint gave no reply to judge by"
+    out.print(text(line, "bold"), soft_wrap=True)
