@@ -538,6 +538,8 @@ def test_an_ending_that_the_agents_own_protocol_knows(
     reply = asks(("final_answer", '{"answer": "it is 5"}', "a"))
     run = watch(agent, reply, tools=[echo], fields=fields).run
     assert (run.status, run.answer) == (status, answer)
+    # The call that is the answer is no step; one that is not is.
+    assert [step.tool for step in run.steps] == ["final_answer"] * (not fields)
 
 
 # ----------------------------------------------------------------- the end of a run

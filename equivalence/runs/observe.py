@@ -177,7 +177,12 @@ def complete(
     run.exchanges = list(exchanges)
     messages = as_messages(conversation)
     final = implementation.final_tool
-    run.steps = steps(run, messages, executions)
+    run.steps = [
+        step
+        for step in steps(run, messages, executions)
+        # The call by which an agent answers is its answer: nobody runs it.
+        if not (final and step.tool == final and step.result is None)
+    ]
     run.status = status(run, failure, messages, final_tool=final, offered=offered)
     run.answer = answer(run, messages, final)
     run.unread = unread(run, messages)
