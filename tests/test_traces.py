@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 SAMPLES = HERE / "traces"
 CASSETTES = HERE.parent / "cassettes"
 WHOLE = {
+    "browser.har",
     "mitmproxy.har",
     "vcrpy.yaml",
     "langsmith-openai.json",

@@ -32,31 +32,6 @@ def genai(out):
     run(QUESTION)
 
 
-def openai_v2(out):
-    """opentelemetry-instrumentation-openai-v2, beside tool spans by hand."""
-    from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor
-
-    tracer = spans(out)
-    OpenAIInstrumentor().instrument()
-
-    def run_tool(call):
-        name = call.function.name
-        attributes = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": name,
-            "gen_ai.tool.call.id": call.id,
-            "gen_ai.tool.call.arguments": call.function.arguments,
-            "gen_ai.tool.call.result": ANSWERS[name],
-        }
-        with tracer.start_as_current_span(
-            f"execute_tool {name}", attributes=attributes
-        ):
-            return ANSWERS[name]
-
-    with tracer.start_as_current_span("invoke_agent agent"):
-        run(QUESTION, run_tool)
-
-
 def traceloop(out):
     """opentelemetry-instrumentation-openai, of Traceloop."""
     from opentelemetry.instrumentation.openai import OpenAIInstrumentor
@@ -98,6 +73,63 @@ def vcr(out):
 def har(out):
     """mitmproxy: `mitmdump --mode reverse:URL --set hardump=OUT` in front."""
     run(QUESTION)
+
+
+def browser(out):
+    """A browser: a page that asks from the requests of the agent, and saves a HAR."""
+    import os
+    import threading
+    import urllib.request
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    from playwright.sync_api import sync_playwright
+
+    asked = json.loads(Path("run.jsonl").read_text(encoding="utf-8"))["exchanges"]
+    first, second = (each["request"] for each in asked)
+    second = {**first, "messages": [*first["messages"], *second["added"]]}
+
+    class Handler(BaseHTTPRequestHandler):
+        """The page, and the gateway behind the same origin."""
+
+        def do_GET(self):
+            self.answer(b"<title>agent</title>", "text/html")
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["content-length"]))
+            url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+            kind = {"content-type": "application/json"}
+            with urllib.request.urlopen(
+                urllib.request.Request(url, body, kind)
+            ) as answer:
+                self.answer(answer.read(), "application/json")
+
+        def answer(self, body, kind):
+            self.send_response(200)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with sync_playwright() as playwright:
+        program = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+        )
+        context = program.new_context(record_har_path=out)
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/")
+        for request in (first, second):
+            page.evaluate(
+                "body => fetch('/v1/chat/completions', {method: 'POST', body})"
+                ".then(reply => reply.text())",
+                json.dumps(request, ensure_ascii=False),
+            )
+        context.close()
+        program.close()
 
 
 def langsmith(out):
