@@ -63,6 +63,7 @@ def _main(stage: str, successor: str | None) -> int:
                 after=after,
                 on_exchange=printer.exchange,
                 on_execution=printer.execution,
+                on_text=printer.text,
             )
             printer.end(observed.run)
             return observed
@@ -83,8 +84,12 @@ class TracePrinter:
     """Prints a run as it happens: each call when the model asks, each result when it is
     there, and the end."""
 
-    def __init__(self, write: Callable[[Text], None]) -> None:
+    def __init__(self, write: Callable[..., None]) -> None:
         self._write = write
+        self.written = ""
+        """The text of the reply that is being written, as far as it has come."""
+        self.answered = ""
+        """That of the last reply, as it was written; "" where it came at once."""
         self.turn = 0
         self.asked = False
         self.said: Said | None = None
@@ -94,8 +99,16 @@ class TracePrinter:
         """Print one piece of the trace; nothing in it can steer the terminal."""
         self._write(Text(visible(text), style))
 
+    def text(self, piece: str) -> None:
+        """Print a piece of a streamed reply as it is written."""
+        self.written += piece
+        self._write(Text(visible(piece)), end="")
+
     def exchange(self, exchange: Exchange) -> None:
         """Print what the model asked for in this reply."""
+        if self.written:
+            self.write("")
+        self.answered, self.written = self.written, ""
         self.said = self.said or said_before(exchange.request)
         for result in self.results:
             self.said.learn(result)
@@ -134,7 +147,10 @@ class TracePrinter:
             if step.order is None:
                 text = f"        ✗ turn {step.turn}: {short(step.result or '')}"
                 self.write(text, "red")
-        self.write(ending(run), "bold" if run.status == "completed" else "red")
+        if run.status != "completed":
+            self.write(ending(run), "red")
+        elif run.answer.strip() != self.answered.strip():  # else it was just written
+            self.write(ending(run), "bold")
         for found in (each for step in run.steps for each in step.ungrounded):
             self.write(note(found), "yellow")
         if advice := hint(run.error) or _ADVICE.get(run.status):

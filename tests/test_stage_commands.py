@@ -410,3 +410,12 @@ def test_a_run_without_an_answer_is_told_and_exits_with_1(gateway: Gateway) -> N
     done = python("-m", LIGHT, *place, "hi")
     assert done.returncode == 1
     assert in_order(done.stdout, "[empty]", "ask again"), done.stdout
+
+
+@pytest.mark.parametrize("stream", ["false", "true"])
+def test_a_streamed_answer_is_printed_once(stream: str) -> None:
+    """As it is written, and not again when it is there."""
+    done = python("-m", LIGHT, "17 * 23", LLM_STREAM=stream)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "17 × 23 = 391."
+    assert done.stdout.count("= 391") == 1

@@ -95,9 +95,9 @@ class Run:
     steps: list[Step] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     rebuilt: str = ""
-    """The foreign format it was read from, where that does not keep requests as they were
-    sent: its exchanges are rebuilt then, and not compared. Empty: they are what was
-    sent."""
+    """The foreign format it was read from, where that does not keep requests as they
+    were sent: its exchanges are rebuilt then, and not compared. Empty: they are what
+    was sent."""
 
     @property
     def asked(self) -> Asked:

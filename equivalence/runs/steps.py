@@ -476,8 +476,8 @@ def _same(sent: Any, executed: Any) -> bool:
 
 
 def _parsed(arguments: Any) -> Any:
-    """The arguments as JSON; {} for none, for blanks and for null, which are run so; the
-    text itself where it is not JSON."""
+    """The arguments as JSON; {} for none, for blanks and for null, which are run so;
+    the text itself where it is not JSON."""
     if arguments is None or (
         isinstance(arguments, str) and arguments.strip() in ("", "null")
     ):
