@@ -27,7 +27,6 @@ MODULES = {"PyYAML": "yaml", "Jinja2": "jinja2"}
 """The name to import, where it is not that of the distribution."""
 BROUGHT_ALONG = {
     "markupsafe": "a part of jinja2",
-    "pydantic_core": "a part of pydantic",
     "langgraph": "the errors of a graph that a user has",
     "pytest": "the plugin is loaded by pytest",
 }
