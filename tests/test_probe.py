@@ -163,7 +163,7 @@ FORMS = {
         {"one": {"calls": [["get_weather", CALL]], "finish_reason": "stop"}},
         "finish reasons",
         "note",
-        "with calls stop",
+        "with calls: stop",
     ),
     "result not read": (
         {"result": "Sunny."},
