@@ -163,7 +163,7 @@ FORMS = {
         {"one": {"calls": [["get_weather", CALL]], "finish_reason": "stop"}},
         "finish reasons",
         "note",
-        "with calls stop",
+        "with calls: stop",
     ),
     "result not read": (
         {"result": "Sunny."},
@@ -419,8 +419,13 @@ def test_the_key_goes_to_the_server_and_nowhere_else(
 
 @pytest.mark.parametrize(
     ("habits", "works"),
-    [({}, True), (PLAIN_FACE, True), ({"one": "It is sunny."}, False)],
-    ids=["structured", "as text", "none"],
+    [
+        ({}, True),
+        (PLAIN_FACE, True),
+        ({"result": {"calls": [["get_weather", CALL]]}}, True),
+        ({"one": "It is sunny."}, False),
+    ],
+    ids=["structured", "as text", "asks again", "none"],
 )
 def test_the_last_line_says_who_will_work(
     server: Gateway,
@@ -438,7 +443,8 @@ def test_the_last_line_says_who_will_work(
     with_settings = f"with LLM_BASE_URL={behind.url} LLM_MODEL=m"
     if works:
         assert code == 0
-        assert lines[-1] == f"will work: {calling}, stage5, {with_settings}"
+        minded = "; mind the tool result" if "result" in habits else ""
+        assert lines[-1] == f"will work: {calling}, stage5, {with_settings}{minded}"
     else:
         assert code == 1
         assert lines[-1].startswith(f"will work: stage5, {with_settings}; will not:")

@@ -117,11 +117,14 @@ NOTES = {
 
 def hints() -> None:
     """Write what to do about the commonest failures of an endpoint, as a table."""
+    importable()
+    from equivalence.runs.hints import HINTS
+
     table(
         ("the endpoint's words have", "what to do"),
         (
             (" or ".join(f"`{word}`" for word in words), advice)
-            for words, advice in _constant("equivalence/runs/hints.py", "HINTS")
+            for words, advice in HINTS
         ),
     )
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from equivalence.gateway import Exchange, Gateway, HttpUpstream
+from equivalence.gateway import Exchange, Gateway
 from equivalence.runs.upstreams import http_upstream, new_gateway
 from equivalence.settings import Settings
 
@@ -44,11 +44,9 @@ class Endpoint:
         self.most = most
         self.asked = 0
         self.exchanges: list[Exchange] = []
-        upstream = http_upstream(settings)
-        self._upstream: HttpUpstream = upstream
         repairing = settings.model_copy(update={"repair": True})
         raw = settings.model_copy(update={"repair": False})
-        self._repairing: Gateway = new_gateway(repairing, upstream)
+        self._repairing: Gateway = new_gateway(repairing, http_upstream(settings))
         self._raw: Gateway = new_gateway(raw, http_upstream(settings))
 
     def __enter__(self) -> Endpoint:

@@ -401,11 +401,11 @@ class _Probing:
             side[finish_of(each.raw_reply) or "none"] += 1
         parts = []
         if calling:
-            parts.append(f"with calls {_counted(calling)}")
+            parts.append(f"with calls: {_counted(calling)}")
         if others:
-            parts.append(f"without {_counted(others)}")
+            parts.append(f"without: {_counted(others)}")
         usual = {*calling} <= {"tool_calls"} and {*others} <= {"stop"}
-        self.add("finish reasons", "yes" if usual else "note", ", ".join(parts))
+        self.add("finish reasons", "yes" if usual else "note", "; ".join(parts))
 
     def _thinking(self) -> None:
         places = Counter(

@@ -36,7 +36,8 @@ HINTS = (  # words in the error of a run, in lower case; what to do
         "This server takes no stop: LLM_EXTRA_BODY='{\"stop\": null}' leaves it out.",
     ),
     (
-        ("unsupported parameter", "unrecognized request argument", "extra inputs"),
+        ("unsupported parameter", "unsupported value", "unrecognized request argument")
+        + ("extra inputs",),
         "Leave the field out: LLM_EXTRA_BODY='{\"FIELD\": null}'.",
     ),
     (

@@ -51,6 +51,9 @@ def conclusion(
     ]
     if works:
         line = f"will work: {', '.join(works)}, with {findings.environment()}"
+        result = [c for c in findings.checks if c.name == "tool result"]
+        if findings.tool_calls and result and result[0].result == "note":
+            line += "; mind the tool result"
         if fails:
             line += f"; will not: {', '.join(fails)}"
     elif fails and findings.tool_calls is False:
