@@ -269,17 +269,12 @@ class Slow(ByQuestion):
 
 
 CASES = """
+cases:
 - id: one
-  kind: none
-  language: en
-  questions: [{ask: and now}]
+  questions: [{ask: as text}]
 - id: two
-  kind: none
-  language: en
   questions: [{ask: for ever}]
 - id: three
-  kind: none
-  language: en
   questions: [{ask: two cities}, {ask: and now}]
 """
 
