@@ -437,6 +437,7 @@ turns = st.lists(calls, min_size=1, max_size=2)
 trajectories = st.lists(turns, max_size=2)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, database=None)
 @given(st.lists(trajectories, min_size=2, max_size=4), st.sampled_from(["a", "b"]))
 def test_what_is_equal_for_us_is_equal_for_all_their_modes_where_they_can_read_it(

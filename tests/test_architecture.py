@@ -122,6 +122,7 @@ print([n for n in loaded("stage3_pure_loop.agent") if n.startswith("langgraph")]
     assert python("-c", code).splitlines() == ["[]", "[]", "['openai']", "[]"]
 
 
+@pytest.mark.slow
 def test_stage_1_runs_without_any_warning() -> None:
     """R118: neither a deprecation nor any other warning reaches a user."""
     code = (

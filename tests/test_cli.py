@@ -311,6 +311,7 @@ def test_without_a_model_one_line_names_the_ways_to_one(
         assert way in err, way
 
 
+@pytest.mark.slow
 def test_a_script_of_replies_stands_in_for_a_model(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

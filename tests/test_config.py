@@ -380,6 +380,7 @@ def python(*arguments: str, cwd: Path, **environment: str) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["http", "socks5"])
 def test_a_system_proxy_does_not_catch_requests_to_loopback(
     empty_folder: Path, kind: str
@@ -604,6 +605,7 @@ def modules() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_importing_any_module_does_nothing(empty_folder: Path) -> None:
     (empty_folder / ".env").write_text("LLM_MAX_STEPS=broken\n", encoding="utf-8")
     assert {"config", "chat", "equivalence.gateway.server", "equivalence.cli"} < set(

@@ -425,6 +425,7 @@ def test_without_a_question_the_first_conversation_is_asked(
     assert asked == [([], "17 * 23"), (["17 * 23"], "Thank you!")]
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_gathered(tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl"
     command = [

@@ -29,6 +29,8 @@ from equivalence.gateway import Gateway, HttpUpstream, Script
 from equivalence.gateway.limits import DEEPEST, HEAVIEST
 from equivalence.runs.hints import hint
 
+pytestmark = pytest.mark.slow
+
 REPLY = json.dumps({"choices": [{"message": {"content": "Final Answer: 晴"}}]}).encode()
 Serve = Callable[[socket.socket], None]
 

@@ -57,6 +57,7 @@ def test_the_gateway_alone_serves_until_ctrl_c() -> None:
     assert err == "Requests are answered until Ctrl-C.\n"
 
 
+@pytest.mark.slow
 def test_the_gateway_alone_ends_at_ctrl_c_with_a_request_open(server: Gateway) -> None:
     waits = Waits()
     with server.open_run(waits) as behind, ThreadPoolExecutor(1) as pool:
@@ -69,6 +70,7 @@ def test_the_gateway_alone_ends_at_ctrl_c_with_a_request_open(server: Gateway) -
     assert "Traceback" not in out + err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raw", [False, True])
 def test_the_gateway_alone_in_front_of_an_endpoint(server: Gateway, raw: bool) -> None:
     script = Keeps(Script([{"message": {"content": "<think>a</think>b"}}]))
@@ -83,6 +85,7 @@ def test_the_gateway_alone_in_front_of_an_endpoint(server: Gateway, raw: bool) -
     assert script.keys == ["Bearer sk-own"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -253,6 +253,7 @@ def test_an_earlier_question_and_its_answer_ground_a_follow_up() -> None:
     assert [found["number"] for found in run.steps[0].ungrounded] == ["1.19"]
 
 
+@pytest.mark.slow
 @implementations
 def test_the_traces_of_the_ladder_show_the_published_guess(
     implementation: Implementation, offline_settings: Settings

@@ -245,6 +245,7 @@ def test_a_module_that_breaks_at_import_is_a_failed_run_and_the_rest_goes_on(
     assert len((own / "a.jsonl").read_bytes().splitlines()) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["0", "1", "'words'", ""])
 def test_an_agent_that_exits_never_ends_the_judge(own: Path, code: str) -> None:
     """Not even with the code that says that all is equivalent."""
@@ -623,6 +624,7 @@ def test_two_runs_of_one_name_share_nothing(
     assert len({*urls}) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("implementation", ["stage3", "stage4"])
 def test_the_gateways_words_are_read_when_a_server_is_too_slow(
     own: Path, implementation: str, tmp_path: Path

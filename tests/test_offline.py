@@ -383,6 +383,7 @@ SHOWS = {  # a word of the question, and what a call or an answer has where it i
 pieces = st.lists(st.sampled_from(PIECES.split()), max_size=9).map(" ".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(pieces, st.sampled_from(["", "Tencent price", "北京天气", "10 km in miles"]))
 def test_what_matters_is_used_or_named(question: str, before: str) -> None:
@@ -452,6 +453,7 @@ def test_the_seed_of_the_request_wins_and_repeats() -> None:
     assert all(turns == several[0] for turns in several)
 
 
+@pytest.mark.slow
 def test_a_hotter_model_drifts_more() -> None:
     def drifting(temperature: float) -> int:
         runs = (Run(PUBLISHED, None, n, temperature=temperature) for n in range(60))
@@ -610,6 +612,7 @@ requests = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(requests, st.integers())
 def test_it_never_raises(request: dict[str, Any], seed: int) -> None:

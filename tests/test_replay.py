@@ -74,6 +74,7 @@ def test_an_implementation_replays_its_own_recording(
         assert each.run.warnings == each.recorded.warnings
 
 
+@pytest.mark.slow
 def test_cross_replay_is_equal_for_all_pairs(ladder: list[Run]) -> None:
     runs = [
         each

@@ -436,6 +436,7 @@ def test_the_settings_reach_the_model(
         assert each.settings["clock"].startswith("2026-01-05T09:30")
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_gathered(own: Path) -> None:
     """The last case never ends; the table tells of the three before it."""
     (own / "slow.py").write_text(

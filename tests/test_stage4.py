@@ -289,6 +289,7 @@ def player() -> Iterator[Player]:
 # ----------------------------------------------------------- requests like stage 3's
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.name)
 def test_the_requests_are_stage_3s(scenario: Scenario, player: Player) -> None:
     bodies = [
@@ -433,6 +434,7 @@ def test_attempts_are_repeated_by_the_client(watch) -> None:
 # --------------------------------------------------------------------------- LangChain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["stage4_mini_framework", "stage5_text_react"])
 def test_no_langchain_in_the_process(stage: str) -> None:
     code = (
@@ -447,6 +449,7 @@ def test_no_langchain_in_the_process(stage: str) -> None:
     assert "上海更暖和：上海 28 °C，北京 25 °C。" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["stage4_mini_framework", "stage5_text_react"])
 def test_the_command_answers_from_a_fresh_process(stage: str) -> None:
     printed = python("-m", stage, "Compute (25 + 15) * 8 / 4")

@@ -51,6 +51,7 @@ def test_one_question_prints_its_trace(stage: str) -> None:
     assert done.stdout.count("\n") == 7  # however long, the answer is one line
 
 
+@pytest.mark.slow
 def test_the_successor_of_stage_1() -> None:
     done = python("-m", "stage1_prebuilt", "--successor", "17 * 23")
     assert done.returncode == 0, done.stderr
@@ -65,6 +66,7 @@ And in Fahrenheit?
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stage", "end"),
     [(STAGES[0], ""), (LIGHT, " quit \n17 * 23\n"), (STAGES[-1], "exit\n17 * 23\n")],
@@ -86,6 +88,7 @@ def test_a_conversation_remembers_until_it_is_new(stage: str, end: str) -> None:
     assert "391" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "goodbye"),
     [
@@ -122,6 +125,7 @@ def shell(line: str, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
 @pytest.mark.parametrize(
     ("line", "code", "out", "err"),
@@ -165,6 +169,7 @@ ESCAPES = "a\x1b]52;c;aGk=\x07b\x1b[2Jc\x9bd\u202ee\rf\x00g"
 SEEN = "a\\x1b]52;c;aGk=\\x07b\\x1b[2Jc\\x9bd\\u202ee\\rf\\x00g"
 
 
+@pytest.mark.slow
 def test_nothing_that_is_printed_steers_the_terminal(gateway: Gateway) -> None:
     """An answer, a call, a tool's result, a model's name, an endpoint's words."""
     arguments = json.dumps({"city": ESCAPES}, ensure_ascii=False)
@@ -188,6 +193,7 @@ def test_nothing_that_is_printed_steers_the_terminal(gateway: Gateway) -> None:
     assert "\x1b" not in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", [["hi"], []], ids=["question", "conversation"])
 def test_ctrl_c_ends_it_without_a_traceback(
     gateway: Gateway, question: list[str]
@@ -231,6 +237,7 @@ ASKS = {
 # ------------------------------------------------------------------------- encodings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["gbk", "cp1252", "ascii"])
 def test_no_console_is_too_poor_for_an_answer(
     gateway: Gateway, own: Path, encoding: str
@@ -275,6 +282,7 @@ def test_no_console_is_too_poor_for_an_answer(
     assert run.answer == SHOWN["content"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["gbk", "ascii"])
 def test_no_console_is_too_poor_for_a_conversation(encoding: str) -> None:
     done = subprocess.run(
@@ -306,6 +314,7 @@ FAILURES = [
 # -------------------------------------------------------------- endpoints that fail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "said", "advice"), FAILURES)
 def test_a_refusal_is_one_line_and_a_hint_after_one_request(
     gateway: Gateway, status: int, said: str, advice: str
@@ -371,6 +380,7 @@ def test_the_commonest_failures_have_a_hint(error: str, advice: str) -> None:
     assert hint(None) is None
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_down_is_one_line_and_a_hint() -> None:
     place = ("--base-url", "http://127.0.0.1:9/v1", "--model", "m")
     done = python("-m", LIGHT, *place, "hi")
@@ -404,6 +414,7 @@ def test_a_stage_refuses_wrong_usage(
     assert "error: " in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_run_without_an_answer_is_told_and_exits_with_1(gateway: Gateway) -> None:
     silent = gateway.open_run(Script([{"message": {"content": ""}}]))
     place = ("--base-url", silent.url, "--model", "m")

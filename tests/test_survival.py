@@ -83,6 +83,7 @@ def test_a_loop_as_anybody_writes_it() -> None:
     assert "told: the model reads \"{'城市'" in found["result_dict"].reasons[0]
 
 
+@pytest.mark.slow
 def test_alone_it_survives_less() -> None:
     agent = Implementation("plain", agent=plain)
     for raw, outcome in ((False, "survived"), (True, "not survived")):
@@ -163,6 +164,7 @@ def agent(question, *, base_url):
 """
 
 
+@pytest.mark.slow
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "app.py").write_text(AGENT, encoding="utf-8")
     one = ["matrix", "--implementation", "app:agent", "--scenario"]
