@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import atexit
 import functools
-import multiprocessing
 import os
 import re
-import runpy
 import shlex
 import shutil
 import sys
 import tempfile
-import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +25,7 @@ from typing import Any
 import cog
 
 from blocks.page import ROOT, fence, importable, table, value
+from forked import forks, in_child
 
 WIDTH = 88
 LIMIT = 300
@@ -38,13 +36,6 @@ HIDDEN = (".env", ".git", ".venv", ".venv-articles", ".venv-npm", "my_agent.py")
 
 REMOVED = ("LLM_", "OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "PYTHON")
 """Beginnings of the variables that a page's commands do not see."""
-
-LIBRARIES = ["langgraph.prebuilt", "langchain.agents", "langchain_openai", "openai"]
-LIBRARIES += ["aiohttp", "pydantic_settings", "rich.console", "starlette", "uvicorn"]
-
-forks = multiprocessing.get_context("forkserver")
-forks.set_forkserver_preload(LIBRARIES)
-
 
 def console(
     command: str,
@@ -148,7 +139,7 @@ def run(command: str) -> tuple[int, str]:
     assert words.pop(0) == "python", f"only python is run here: {command}"
     printed = _folder() / "_printed"
     child = forks.Process(
-        target=_in_child, args=(words, _folder(), environment, stdin, printed)
+        target=in_child, args=(words, _folder(), environment, stdin, printed)
     )
     child.start()
     child.join(LIMIT)
@@ -158,40 +149,6 @@ def run(command: str) -> tuple[int, str]:
     output = printed.read_text(encoding="utf-8")
     printed.unlink()
     return child.exitcode or 0, output
-
-
-def _in_child(
-    words: list[str], folder: Path, environment: dict[str, str], said: str, printed: Path
-) -> None:
-    """Do in this process what `python WORDS` does in the folder."""
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment)
-    out = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
-    for number in (1, 2):
-        os.dup2(out, number)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
-    read, write = os.pipe()
-    os.write(write, said.encode())
-    os.close(write)
-    sys.stdin = open(read, encoding="utf-8")  # noqa: SIM115
-    sys.path.insert(0, str(folder))
-    code = 0
-    try:
-        if words[0] == "-m":
-            sys.argv = words[1:]
-            runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-        else:
-            sys.argv = words
-            runpy.run_path(words[0], run_name="__main__")
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    os._exit(code)
 
 
 def python(source: str) -> None:
