@@ -66,9 +66,10 @@ def console(
     fence("console", [f"$ {command}", *lines])
 
 
-def comparison(command: str, *, exit_code: int = 0) -> None:
+def comparison(command: str, *, exit_code: int = 0, drawn: bool = False) -> None:
     """Write what `python -m equivalence run` prints. Its table of traces becomes one of
-    Markdown: the box of a terminal is crooked in a browser where it holds Chinese."""
+    Markdown: the box of a terminal is crooked in a browser where it holds Chinese.
+    `drawn`: a picture above the block has shown them already."""
     importable()
     from equivalence.runs.files import read_runs
 
@@ -77,10 +78,12 @@ def comparison(command: str, *, exit_code: int = 0) -> None:
     runs = list(read_runs(kept))
     kept.unlink()
     edges = [i for i, line in enumerate(lines) if line[:1] in ("┏", "└")]
-    lines[edges[0] : edges[-1] + 1] = ["[… the traces: the table below]"]
+    where = "the picture above" if drawn else "the table below"
+    lines[edges[0] : edges[-1] + 1] = [f"[… the traces: {where}]"]
     fence("console", [f"$ {command}", *lines])
-    cog.outl()
-    traces(runs)
+    if not drawn:
+        cog.outl()
+        traces(runs)
 
 
 def traces(runs: Sequence[Any]) -> None:

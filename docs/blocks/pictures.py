@@ -138,7 +138,8 @@ def side_by_side(
     weights = [len(found) for found in columns.values()]
     drawing = Drawing(960)
     drawing.text(24, 34, f"Question: {QUESTION}", size=16, bold=True)
-    place = compare(runs[0], runs[-1])
+    places = [compare(runs[0], run) for run in runs[1:]]
+    place = next((found for found in places if found), None)
     left, bottom, room = 24.0, 0.0, 960 - 24 * (len(columns) + 1)
     for (*turns, end), found in columns.items():
         wide = room * (0.5 if len(columns) == 2 else len(found) / sum(weights))

@@ -39,14 +39,14 @@ def code(path: str, *symbols: str, language: str = "python") -> None:
 
 def say(text: str) -> None:
     """Write prose or a table in which `](path.py#symbol)` leads to the lines of the
-    symbol, and `](path.py#symbol: text)` to the line of the symbol that has the text in
+    symbol, and `](path.py#symbol « text »)` to the line of the symbol that has the text in
     it. Raises ValueError if there is no such symbol or line. (A block inside a
     paragraph would end it.)"""
 
     def to_lines(match: re.Match[str]) -> str:
         return link(match[2], match[3], match[1], fragment=match[4] or "")
 
-    pattern = r"\[([^]]+)\]\((\w[\w./]*\.py)#([\w.]+)(?:: ((?:[^()\n]|\([^()\n]*\)?)+?))?\)(?=[ .,;:\n|]|$)"
+    pattern = r"\[([^]]+)\]\((\w[\w./]*\.py)#([\w.]+)(?: « (.+?) »)?\)"
     cog.outl(re.sub(pattern, to_lines, text.strip("\n")))
 
 
