@@ -20,7 +20,11 @@ forks.set_forkserver_preload(LIBRARIES)
 
 
 def in_child(
-    words: list[str], folder: Path, environment: dict[str, str], said: str, printed: Path
+    words: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    said: str,
+    printed: Path,
 ) -> None:
     """Do in this process what `python WORDS` does in the folder."""
     os.chdir(folder)

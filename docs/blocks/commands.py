@@ -37,6 +37,7 @@ HIDDEN = (".env", ".git", ".venv", ".venv-articles", ".venv-npm", "my_agent.py")
 REMOVED = ("LLM_", "OPENAI_", "LANGCHAIN_", "LANGSMITH_", "LANGGRAPH_", "PYTHON")
 """Beginnings of the variables that a page's commands do not see."""
 
+
 def console(
     command: str,
     *,
@@ -94,7 +95,10 @@ def traces(runs: Sequence[Any]) -> None:
         joined.setdefault(tuple(turns(run)), []).append(run.implementation)
     depth = max(map(len, joined))
     rows = [
-        (number + 1, *(trace[number] if number < len(trace) else "" for trace in joined))
+        (
+            number + 1,
+            *(trace[number] if number < len(trace) else "" for trace in joined),
+        )
         for number in range(depth)
     ]
     table(("turn", *(" = ".join(names) for names in joined.values())), rows)

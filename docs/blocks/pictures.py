@@ -38,7 +38,9 @@ class Drawing:
             f' fill="{fill}" stroke="{edge}"/>'
         )
 
-    def line(self, points: Sequence[tuple[float, float]], colour: str, width: float = 1):
+    def line(
+        self, points: Sequence[tuple[float, float]], colour: str, width: float = 1
+    ):
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
         self.shapes.append(
             f'<polyline points="{path}" fill="none" stroke="{colour}"'
@@ -131,7 +133,9 @@ def side_by_side(
     columns: dict[tuple[Any, ...], list[str]] = {}
     for run in runs:
         trace = tuple(
-            tuple((call(s), f"{mark(s)} {s.result}") for s in run.steps if s.turn == turn)
+            tuple(
+                (call(s), f"{mark(s)} {s.result}") for s in run.steps if s.turn == turn
+            )
             for turn in range(1, len(run.model_calls) + 1)
         )
         columns.setdefault((*trace[:-1], ending(run)), []).append(run.implementation)

@@ -24,7 +24,10 @@ REPLIES = [
 
 settings = load_settings(repair=False)
 with Gateway(Script(REPLIES), repair=False) as gateway:
-    for name, run_agent in (("chapter 0", start.run_agent), ("stage 4", agent.run_agent)):
+    for name, run_agent in (
+        ("chapter 0", start.run_agent),
+        ("stage 4", agent.run_agent),
+    ):
         implementation = Implementation(name, agent=run_agent)
         script = Script(REPLIES)
         run = observe(

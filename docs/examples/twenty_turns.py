@@ -60,4 +60,6 @@ def _size(request):
 
 if __name__ == "__main__":
     for name, peaks in measure().items():
-        print(f"{name:20} first {peaks[0]:5,}  last {peaks[-1]:5,}  peak {max(peaks):5,}")
+        print(
+            f"{name:20} first {peaks[0]:5,}  last {peaks[-1]:5,}  peak {max(peaks):5,}"
+        )

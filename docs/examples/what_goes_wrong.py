@@ -12,6 +12,8 @@ except Exception as error:
 
 for limit in (2, 3, 4):
     try:
-        print(f"recursion_limit {limit} → {answer(QUESTION, recursion_limit=limit)[-1].content}")
+        print(
+            f"recursion_limit {limit} → {answer(QUESTION, recursion_limit=limit)[-1].content}"
+        )
     except Exception as error:
         print(f"recursion_limit {limit} → {type(error).__name__}")
