@@ -61,7 +61,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks.stages
 
 # What draws the pages' diagrams, for a test in the slow lane; exactly this version.
-MERMAID := 12.3.0
+MERMAID := 11.17.0
 .venv-npm/mermaid.min.js: Makefile
 	mkdir -p $(@D)
 	cd $(@D) && npm pack --silent mermaid@$(MERMAID)

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import cog
+from forked import forks, in_child
 
 from blocks.page import ROOT, fence, importable, table, value
-from forked import forks, in_child
 
 WIDTH = 88
 LIMIT = 300

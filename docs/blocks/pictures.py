@@ -206,7 +206,7 @@ def plot(
     up_: str,
     limit: tuple[int, str],
 ) -> None:
-    """Draw one line for each series of numbers, and a dashed limit; show the picture."""
+    """Draw one line for each series of numbers, and a grey one for a limit; show it."""
     drawing, height = Drawing(760), 380.0
     longest = max(map(len, series.values()))
     top = max([limit[0], *(number for s in series.values() for number in s)])
@@ -220,7 +220,7 @@ def plot(
         drawing.line([at(0, number), at(longest - 1, number)], "#e6e9ef")
         x, y = at(0, number)
         drawing.text(x - 8, y + 4, f"{number:,}", size=11, colour=PALE, anchor="end")
-    for index in range(0, longest):
+    for index in range(longest):
         if index in (0, longest - 1) or (index + 1) % 5 == 0:
             x, y = at(index, 0)
             drawing.text(
@@ -228,7 +228,8 @@ def plot(
             )
     drawing.text(330, 356, across, size=12, colour=PALE, anchor="middle")
     drawing.text(20, 24, up_, size=12, colour=PALE)
-    ends = [*((name, s[-1], c) for (name, s), c in zip(series.items(), COLOURS))]
+    lines = list(zip(series.items(), COLOURS, strict=False))
+    ends = [(name, numbers[-1], colour) for (name, numbers), colour in lines]
     drawing.line([at(0, limit[0]), at(longest - 1, limit[0])], PALE)
     labels = sorted([*ends, (limit[1], limit[0], PALE)], key=lambda each: -each[1])
     last = 0.0
@@ -236,7 +237,7 @@ def plot(
         x, y = at(longest - 1, number)
         last = max(y + 4, last + 16)
         drawing.text(x + 10, last, name, size=12, colour=colour, bold=colour != PALE)
-    for (_, numbers), colour in zip(series.items(), COLOURS, strict=False):
+    for (_, numbers), colour in lines:
         drawing.line([at(i, n) for i, n in enumerate(numbers)], colour, 2.5)
     show(file, alt, drawing.svg(height, alt))
 

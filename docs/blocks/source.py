@@ -39,8 +39,7 @@ def code(path: str, *symbols: str, language: str = "python") -> None:
 
 def say(text: str) -> None:
     """Write prose or a table in which `](path.py#symbol)` leads to the lines of the
-    symbol, and `](path.py#symbol « text »)` to the line of the symbol that has the text in
-    it. Raises ValueError if there is no such symbol or line. (A block inside a
+    symbol, and `](path.py#symbol « text »)` to the line of it that has the text. Raises ValueError if there is no such symbol or line. (A block inside a
     paragraph would end it.)"""
 
     def to_lines(match: re.Match[str]) -> str:

@@ -1,5 +1,5 @@
-"""A model that writes broken JSON once, in front of the twenty lines of chapter 0 and in
-front of stage 4. The gateway's repairs are off."""
+"""A model that writes broken JSON once, in front of the twenty lines of chapter 0 and
+in front of stage 4. The gateway's repairs are off."""
 
 from equivalence.gateway import Gateway, Script
 from equivalence.runs.implementation import Implementation

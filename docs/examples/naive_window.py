@@ -1,4 +1,4 @@
-"""Stage 4 with the memory of many mini-frameworks: the newest messages, cut anywhere."""
+"""Stage 4 with a memory of the newest messages, cut anywhere."""
 
 from functools import partial
 

@@ -12,8 +12,7 @@ except Exception as error:
 
 for limit in (2, 3, 4):
     try:
-        print(
-            f"recursion_limit {limit} → {answer(QUESTION, recursion_limit=limit)[-1].content}"
-        )
+        last = answer(QUESTION, recursion_limit=limit)[-1]
+        print(f"recursion_limit {limit} → {last.content}")
     except Exception as error:
         print(f"recursion_limit {limit} → {type(error).__name__}")
