@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import cog
 
 from blocks.page import ROOT, fence, importable, table
-from blocks.source import is_text, lines_of, link, place, stage_lines
+from blocks.source import lines_of, link, place, stage_lines
 
 
 def ladder() -> None:
@@ -72,37 +71,15 @@ def _constant(path: str, name: str) -> Any:
 def settings() -> None:
     """Write the settings with their defaults and what the code says of them."""
     importable()
-    from config import Settings
+    from equivalence.settings import Settings
 
-    first, last = place("equivalence/settings.py", "Settings")
-    source = "\n".join(lines_of("equivalence/settings.py")[first - 1 : last])
-    body: Any = ast.parse(source).body[0]
-    notes: dict[str, str] = {
-        node.target.id: after.value.value
-        for node, after in itertools.pairwise(body.body)
-        if isinstance(node, ast.AnnAssign) and is_text(after)
-    }
     rows = []
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
         shown = "not set" if default is None else f"`{str(default).lower()}`"
-        note = " ".join((notes.get(name) or NOTES.get(name, "")).split())
+        note = " ".join((field.description or "").split())
         rows.append((f"`LLM_{name.upper()}`", shown, note))
     table(("variable", "default", "what it is"), rows)
-
-
-NOTES = {
-    "api_key": "The endpoint's key; none for a server that wants none.",
-    "model": "The name that the endpoint knows the model by.",
-    "temperature": "0 to 2.",
-    "seed": "Sent with each request, for servers that honour it.",
-    "timeout": "The longest that one model call may take, in seconds.",
-    "retries": "How often the client repeats a model call that failed.",
-    "max_tokens": "The longest reply.",
-    "stream": "Whether the client asks for a stream.",
-    "tool_result_limit": "Characters of a tool result; the rest is cut, visibly.",
-}
-"""What a setting is whose name has to do in the code."""
 
 
 def hints() -> None:

@@ -39,8 +39,9 @@ def code(path: str, *symbols: str, language: str = "python") -> None:
 
 def say(text: str) -> None:
     """Write prose or a table in which `](path.py#symbol)` leads to the lines of the
-    symbol, and `](path.py#symbol « text »)` to the line of it that has the text. Raises ValueError if there is no such symbol or line. (A block inside a
-    paragraph would end it.)"""
+    symbol, and `](path.py#symbol « text »)` to its line that has the text in it. (A
+    block inside a paragraph would end it.) Raises ValueError if there is no such symbol
+    or line."""
 
     def to_lines(match: re.Match[str]) -> str:
         return link(match[2], match[3], match[1], fragment=match[4] or "")
