@@ -90,7 +90,7 @@ def cog(page: Path) -> tuple[int, str]:
     """Check a page as `make docs` makes it; return cog's exit code and its words. In
     this process: the pages share what is imported and what is drawn."""
     tool, printed = maker(), io.StringIO()
-    tool.options = type(tool.options)()
+    tool.options, tool.check_failed = type(tool.options)(), False
     tool.set_output(stdout=printed, stderr=printed)
     os.environ["PAGES_CHECK"] = "1"
     try:
