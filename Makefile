@@ -21,6 +21,7 @@ test-all:
 
 .PHONY: test-on
 test-on: $(VERSIONS:%=.venv-%/ready)
+	@-$(MAKE) --no-print-directory .venv-npm/mermaid.min.js
 	@echo "Python here: $(or $(VERSIONS),none of the supported versions)"
 	@test -n "$(VERSIONS)"
 	@for version in $(VERSIONS); do \
@@ -58,6 +59,14 @@ endef
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.comparison
 	$(BIN)/python -m benchmarks.stages
+
+# What draws the pages' diagrams, for a test in the slow lane; exactly this version.
+MERMAID := 11.17.0
+.venv-npm/mermaid.min.js: Makefile
+	mkdir -p $(@D)
+	cd $(@D) && npm pack --silent mermaid@$(MERMAID)
+	tar -xzOf $(@D)/mermaid-$(MERMAID).tgz package/dist/mermaid.min.js > $@
+	rm $(@D)/mermaid-$(MERMAID).tgz
 
 # Bring code, output and numbers in README and docs up to date with the code.
 PAGES := README.md $(wildcard docs/*.md)

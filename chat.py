@@ -24,6 +24,7 @@ from equivalence.runs.record import Run
 from equivalence.runs.steps import Execution, tool_calls
 from equivalence.runs.words import ending, short, ungrounded, visible
 from equivalence.table import Table, read_table
+from toolkit.wire import WirePrinter
 from tools import TOOLS
 
 EXAMPLES = "现在几点了？ · What is the weather in Beijing? · /new · quit"
@@ -54,6 +55,13 @@ def _main(stage: str, successor: str | None) -> int:
 
         def ask(question: str, after: Observed | None = None) -> Observed:
             printer = TracePrinter(partial(out.print, soft_wrap=True))
+            wire = WirePrinter(printer.write)
+
+            def exchange(each: Exchange) -> None:
+                if arguments.wire:
+                    wire.exchange(each)
+                printer.exchange(each)
+
             observed = observe(
                 implementation,
                 question,
@@ -61,7 +69,7 @@ def _main(stage: str, successor: str | None) -> int:
                 gateway,
                 TOOLS,
                 after=after,
-                on_exchange=printer.exchange,
+                on_exchange=exchange,
                 on_execution=printer.execution,
                 on_text=printer.text,
             )
@@ -174,6 +182,11 @@ def _parser(table: Table, stage: str, successor: str | None) -> argparse.Argumen
     )
     parser.add_argument("question", nargs="*", help="one question")
     add_settings(parser)
+    parser.add_argument(
+        "--wire",
+        action="store_true",
+        help="print each request and reply, too, as they go over the wire",
+    )
     if successor:
         parser.add_argument(
             "--successor",

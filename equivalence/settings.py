@@ -91,25 +91,35 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
+        use_attribute_docstrings=True,  # the pages show them
     )
 
     base_url: Annotated[str, AfterValidator(endpoint_url)] | None = None
     """The model's endpoint; None is the offline model."""
     api_key: Annotated[SecretStr, AfterValidator(_sendable)] | None = None
+    """The endpoint's key; none for a server that wants none."""
     model: str = "offline"
+    """The name that the endpoint knows the model by."""
     temperature: float = Field(0.0, ge=0, le=2)
+    """0 to 2."""
     seed: int | None = None
+    """Sent with each request, for servers that honour it."""
     max_steps: int = Field(10, ge=1)
     """Budget: the most model calls one run may make."""
     timeout: float = Field(120.0, gt=0, le=LONGEST_TIMEOUT)
+    """The longest that one model call may take, in seconds."""
     retries: int = Field(2, ge=0)
+    """How often the client repeats a model call that failed."""
     max_tokens: int | None = Field(None, ge=1)
+    """The longest reply."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """Servers differ in the name they accept for the output limit."""
     extra_body: Annotated[dict[str, Any], AfterValidator(_finite)] = {}
     """Fields added to every request, for example {"enable_thinking": false}."""
     stream: bool = False
+    """Whether the client asks for a stream."""
     tool_result_limit: int = Field(8000, ge=1)
+    """Characters of a tool result; the rest is cut, visibly."""
     tool_concurrency: int = Field(1, ge=1)
     """How many tool calls of one turn run at the same time."""
     clock: datetime | None = None

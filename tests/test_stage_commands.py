@@ -52,6 +52,28 @@ def test_one_question_prints_its_trace(stage: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("stage", ["stage3_pure_loop", "stage5_text_react"])
+def test_wire_shows_what_each_request_adds_and_each_reply(stage: str) -> None:
+    done = python("-m", stage, "--wire", "How warm is it in Beijing?")
+    assert done.returncode == 0, done.stderr
+    text = stage == "stage5_text_react"
+    asks = 'Action Input: {"city": "Beijing"}' if text else 'calls get_weather({"city"'
+    assert in_order(
+        done.stdout,
+        "request with 2 messages, tools: " + ("none" if text else "get_weather, "),
+        "  system: You are a careful assistant.",
+        "  user: How warm is it in Beijing?\nreply\n  assistant: ",
+        asks,
+        "turn 1  get_weather(",
+        "request with 4 messages",
+        "  (the first 2 as before)\n",
+        asks,
+        f"  {'user: Observation' if text else 'tool'}: 北京 Beijing: 25 °C",
+        "reply\n  assistant: ",
+    ), done.stdout
+    assert done.stdout.count("You are a careful assistant.") == 1
+
+
 def test_the_successor_of_stage_1() -> None:
     done = python("-m", "stage1_prebuilt", "--successor", "17 * 23")
     assert done.returncode == 0, done.stderr

@@ -5,10 +5,18 @@ tests/test_docs.py fails where a page says something else than the code does. Ou
 holds nothing that varies: the window has 88 columns, LLM_… variables are removed.
 """
 
-from blocks.commands import console, probe, python
-from blocks.concepts import concepts
-from blocks.facts import hints, ladder, meanings, mermaid, rules, settings
+from blocks.commands import comparison, console, probe, python
+from blocks.facts import (
+    exercises,
+    hints,
+    ladder,
+    meanings,
+    mermaid,
+    rules,
+    settings,
+)
 from blocks.page import table
+from blocks.pictures import plot, side_by_side
 from blocks.scenarios import (
     RACES,
     cannot_be_equal,
@@ -32,11 +40,12 @@ __all__ = [
     "RACES",
     "cannot_be_equal",
     "code",
-    "concepts",
+    "comparison",
     "console",
     "cost",
     "difference",
     "docstring",
+    "exercises",
     "faults",
     "hints",
     "ladder",
@@ -45,11 +54,13 @@ __all__ = [
     "link",
     "meanings",
     "mermaid",
+    "plot",
     "probe",
     "python",
     "rules",
     "say",
     "settings",
+    "side_by_side",
     "stock_case",
     "stock_differences",
     "stock_tally",

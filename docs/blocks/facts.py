@@ -1,60 +1,50 @@
-"""Tables that the project's own constants, settings and graphs make."""
+"""Tables and graphs that the project's own code makes."""
 
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import cog
 
-from blocks.page import fence, importable, table
-from blocks.source import is_text, lines_of, lines_of_code, link, place
+from blocks.page import ROOT, fence, importable, table
+from blocks.source import lines_of, link, place, stage_lines
 
 
 def ladder() -> None:
-    """Write the ladder as a table, with counts taken from the files."""
-    table(
-        ("stage", "what you hold in your hands", "lines", "what the one above did"),
-        (
-            (link(path, text=path.split("/")[0]), holds, lines_of_code(path), above)
-            for path, holds, above in LADDER
-        ),
-    )
+    """Write the ladder as a table, with the lines of each rung counted."""
+    rows = []
+    for path, holds, above in LADDER:
+        folder, file = path.split("/")
+        others = {"agent.py", "successor.py"} - {file}
+        lines = sum(stage_lines(ROOT / folder, without=tuple(others)).values())
+        rows.append((link(path, text=folder), holds, lines, above))
+    table(("stage", "what you hold in your hands", "lines", "what is gone"), rows)
 
 
 LADDER = (
-    (
-        "stage1_prebuilt/agent.py",
-        "a model, tools, a prompt",
-        "nothing is above: loop, nodes and state are the library's",
-    ),
+    ("stage1_prebuilt/agent.py", "a model, tools, a prompt", "nothing yet"),
     (
         "stage1_prebuilt/successor.py",
         "the same, for `langchain.agents.create_agent`",
-        "it replaces create_react_agent, which is deprecated",
+        "nothing: it replaces create_react_agent, which is deprecated",
     ),
-    (
-        "stage2_stategraph/agent.py",
-        "nodes, edges, a state",
-        "drew the graph and ran the tools",
-    ),
+    ("stage2_stategraph/agent.py", "nodes, edges, a state", "the prebuilt graph"),
     (
         "stage3_pure_loop/agent.py",
         "a `for` loop over a list of messages",
-        "ran the nodes, merged the state, counted the steps; checkpoints, streaming"
-        " modes, interrupts",
+        "langgraph: graph, state, checkpoints",
     ),
     (
         "stage4_mini_framework/agent.py",
         "dicts and the `openai` client",
-        "message classes, schemas from signatures, the reading of replies",
+        "LangChain: message classes, schemas, reading replies",
     ),
     (
         "stage5_text_react/agent.py",
         "a prompt and a parser",
-        "the model's own tool calling: here it writes its calls as text",
+        "the model's own tool calling: it writes its calls as text",
     ),
 )
 
@@ -79,40 +69,17 @@ def _constant(path: str, name: str) -> Any:
 
 
 def settings() -> None:
-    """Write the settings as a table, from the class Settings."""
+    """Write the settings with their defaults and what the code says of them."""
     importable()
     from equivalence.settings import Settings
 
-    text = "\n".join(lines_of("equivalence/settings.py"))
-    body = next(
-        n for n in ast.parse(text).body if getattr(n, "name", "") == "Settings"
-    ).body
-    notes = {
-        node.target.id: after.value.value
-        for node, after in itertools.pairwise(body)
-        if isinstance(node, ast.AnnAssign) and is_text(after)
-    }
     rows = []
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
         shown = "not set" if default is None else f"`{str(default).lower()}`"
-        note = " ".join(notes.get(name, NOTES.get(name, "")).split())
+        note = " ".join((field.description or "").split())
         rows.append((f"`LLM_{name.upper()}`", shown, note))
     table(("variable", "default", "what it is"), rows)
-
-
-NOTES = {
-    "api_key": "The endpoint's key; none for a server that wants none.",
-    "model": "The name that the endpoint knows the model by.",
-    "temperature": "0 to 2.",
-    "seed": "Sent with each request, for servers that honour it.",
-    "timeout": "The longest that one model call may take, in seconds.",
-    "retries": "How often the client repeats a model call that failed.",
-    "max_tokens": "The longest reply.",
-    "stream": "Whether the client asks for a stream.",
-    "tool_result_limit": "Characters of a tool result; the rest is cut, visibly.",
-}
-"""What a setting is whose name has to do in the code."""
 
 
 def hints() -> None:
@@ -146,6 +113,18 @@ def mermaid(module: str) -> None:
     fence("mermaid", (line.replace("\t", "    ").rstrip() for line in lines))
 
 
-STAGE2 = "stage2_stategraph/agent.py"
-STAGE3 = "stage3_pure_loop/agent.py"
-STAGE4 = "stage4_mini_framework/agent.py"
+def exercises(chapter: str) -> None:
+    """Write the exercises of a chapter: what to do, and the commands."""
+    importable()
+    from exercises.exercise import EXERCISES
+
+    for each in EXERCISES:
+        if each.chapter != chapter:
+            continue
+        start = link(f"exercises/{each.name}/start.py", text="where it starts")
+        cog.outl(f"**{each.number} {each.title}.** {each.task}")
+        cog.outl()
+        cog.outl(f"`python -m exercises start {each.number}` copies {start} to")
+        cog.outl(f"`my_agent.py`; `check {each.number}` says PASS, or FAIL and why;")
+        cog.outl(f"`hint {each.number}` and `solution {each.number}` help.")
+        cog.outl()

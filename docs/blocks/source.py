@@ -13,7 +13,10 @@ from typing import Any
 
 import cog
 
-from blocks.page import ROOT, fence, up
+from blocks.page import ROOT, fence, importable, table, up
+
+importable()
+from toolkit.lines import code_lines, stage_lines  # noqa: E402
 
 
 def code(path: str, *symbols: str, language: str = "python") -> None:
@@ -35,13 +38,16 @@ def code(path: str, *symbols: str, language: str = "python") -> None:
 
 
 def say(text: str) -> None:
-    """Write a paragraph of prose in which `](path#symbol)` leads to the lines of the
-    symbol. (A block inside a paragraph would end it.)"""
+    """Write prose or a table in which `](path.py#symbol)` leads to the lines of the
+    symbol, and `](path.py#symbol « text »)` to its line that has the text in it. (A
+    block inside a paragraph would end it.) Raises ValueError if there is no such symbol
+    or line."""
 
     def to_lines(match: re.Match[str]) -> str:
-        return link(match[2], match[3], match[1])
+        return link(match[2], match[3], match[1], fragment=match[4] or "")
 
-    cog.outl(re.sub(r"\[([^]]+)\]\((\w[\w./]*)#([\w.]+)\)", to_lines, text.strip("\n")))
+    pattern = r"\[([^]]+)\]\((\w[\w./]*\.py)#([\w.]+)(?: « (.+?) »)?\)"
+    cog.outl(re.sub(pattern, to_lines, text.strip("\n")))
 
 
 def docstring(path: str) -> None:
@@ -51,10 +57,10 @@ def docstring(path: str) -> None:
         cog.outl(f"> {line}".rstrip())
 
 
-def difference(left: str, right: str) -> None:
+def difference(left: str, right: str, *symbols: str) -> None:
     """Write how the code of one file differs from that of another, docstrings of the
-    module apart, with the count of lines that went and came."""
-    sides = [_code_lines(path) for path in (left, right)]
+    module apart, or how the symbols do, with the count of lines that went and came."""
+    sides = [_code_lines(path, symbols) for path in (left, right)]
     lines = list(difflib.unified_diff(*sides, n=2, lineterm=""))[2:]
     fence("diff", [line for line in lines if not line.startswith("@@")])
     cog.outl()
@@ -62,8 +68,11 @@ def difference(left: str, right: str) -> None:
     cog.outl(f"{went} lines go, {came} come: {link(left)} to {link(right)}")
 
 
-def _code_lines(path: str) -> list[str]:
-    """The lines of a file below its docstring."""
+def _code_lines(path: str, symbols: Sequence[str]) -> list[str]:
+    """The lines of the symbols; of the file below its docstring, if there are none."""
+    if symbols:
+        places = [place(path, symbol) for symbol in symbols]
+        return [x for first, last in places for x in lines_of(path)[first - 1 : last]]
     first = ast.parse("\n".join(lines_of(path))).body[0]
     return lines_of(path)[first.end_lineno or 0 :]
 
@@ -83,7 +92,7 @@ def link(path: str, symbol: str = "", text: str = "", *, fragment: str = "") -> 
 
 def place(path: str, symbol: str) -> tuple[int, int]:
     """Return the first and last line of a symbol, "Class.method" for one in a class;
-    ValueError: there is none."""
+    Raises ValueError if there is none."""
     body: Sequence[Any] = ast.parse("\n".join(lines_of(path))).body
     found, last = None, 0
     for part in symbol.split("."):
@@ -126,9 +135,8 @@ def lines_of(path: str) -> list[str]:
 
 
 def lines_of_code(path: str) -> int:
-    """Return the number of lines of a file that are neither blank nor only comment nor
-    docstring: what a reader has to understand."""
-    return _count((ROOT / path).read_text(encoding="utf-8"))
+    """Return the lines of code of a file: what a reader has to understand."""
+    return code_lines((ROOT / path).read_text(encoding="utf-8"))
 
 
 def library_lines(module: str, function: str = "") -> int:
@@ -139,27 +147,13 @@ def library_lines(module: str, function: str = "") -> int:
         nodes = [n for n in ast.parse(text).body if getattr(n, "name", "") == function]
         lines = text.splitlines()[nodes[-1].lineno - 1 : nodes[-1].end_lineno]
         text = "\n".join(lines)
-    return _count(text)
+    return code_lines(text)
 
 
-def _count(text: str) -> int:
-    silent = set()
-    for node in ast.walk(ast.parse(text)):
-        if is_text(node):
-            silent |= set(range(node.lineno, (node.end_lineno or 0) + 1))
-    return sum(
-        bool(line.strip()) and not line.strip().startswith("#") and number not in silent
-        for number, line in enumerate(text.splitlines(), 1)
-    )
-
-
-def cost(package: str) -> None:
+def cost(folder: str) -> None:
     """Write how many lines a stage is: its loop, and what stands beside it."""
-    files = sorted((ROOT / package).glob("*.py"))
-    counted = [(file.name, lines_of_code(f"{package}/{file.name}")) for file in files]
-    cog.outl("| file | lines of code |")
-    cog.outl("| --- | ---: |")
-    for name, lines in counted:
-        if name != "__init__.py":
-            cog.outl(f"| {link(f'{package}/{name}', text=name)} | {lines} |")
-    cog.outl(f"| together | {sum(lines for _, lines in counted)} |")
+    counted = stage_lines(ROOT / folder)
+    rows = [
+        (link(f"{folder}/{name}", text=name), lines) for name, lines in counted.items()
+    ]
+    table(("file", "lines of code"), [*rows, ("together", sum(counted.values()))])
