@@ -284,6 +284,22 @@ def _parser() -> argparse.ArgumentParser:
         " user of this machine knows it",
     )
     gateway.add_argument("--raw", action="store_true", help="pass replies unrepaired")
+    gateway.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="write each conversation that passes through as a run record",
+    )
+    gateway.add_argument(
+        "--name", default="gateway", help="of the recorded implementation"
+    )
+    gateway.add_argument(
+        "--idle",
+        type=float,
+        default=60,
+        metavar="SECONDS",
+        help="a conversation ends when nothing has come for so long; default 60",
+    )
 
     add("list", "list the implementations of the table")
     return parser

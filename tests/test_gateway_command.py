@@ -8,14 +8,16 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 from wire import ROOT, Keeps, Waits, says, send
 
-from equivalence.gateway import (
-    Gateway,
-    Script,
-)
+from equivalence.gateway import Gateway, Script
+from equivalence.runs.files import RunFile, read_runs
+from equivalence.runs.recording import Recorder
+from equivalence.settings import Settings
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -105,3 +107,63 @@ def test_the_gateway_alone_refuses_in_one_line(
     assert err.startswith("error: ")
     assert words in err
     assert err.count("\n") == 1
+
+
+# ------------------------------------------------------------------ --record
+
+
+def continued(*texts: str) -> dict[str, Any]:
+    """A request of a conversation: user and model in turn."""
+    roles = ("user", "assistant")
+    messages = [
+        {"role": roles[number % 2], "content": text}
+        for number, text in enumerate(texts)
+    ]
+    return {"model": "m", "messages": messages}
+
+
+def test_conversations_that_pass_through_are_run_records(tmp_path: Path) -> None:
+    """A request that continues an earlier one belongs to its run, also where several
+    conversations alternate; the same question again is another try."""
+    now = [0.0]
+    path = tmp_path / "r.jsonl"
+    script = Script([{"message": {"content": "yes"}}])
+    settings = Settings(_env_file=None)
+    with RunFile(path) as file:
+        recorder = Recorder(file, settings, name="mine", idle=60, clock=lambda: now[0])
+        with Gateway(script, on_exchange=recorder.add) as gateway:
+            for texts in (["a"], ["b"], ["a", "yes", "more"], ["a"], ["b", "yes", "x"]):
+                assert send(gateway.url, continued(*texts)).status == 200
+            now[0] = 100.0
+            assert send(gateway.url, continued("late")).status == 200
+            written = [run.question for run in read_runs(path)]
+            assert written == ["a", "b", "a"]  # idle too long, "late" is open
+        recorder.end()
+    runs = list(read_runs(path))
+    told = [(r.implementation, r.question, r.repeat, len(r.exchanges)) for r in runs]
+    assert told == [
+        ("mine", "a", 0, 2),
+        ("mine", "b", 0, 2),
+        ("mine", "a", 1, 1),
+        ("mine", "late", 0, 1),
+    ]
+    assert {run.status for run in runs} == {"completed"}
+    assert all(run.versions == {} for run in runs)
+
+
+def test_the_command_records_until_ctrl_c(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    process = start("--port", "0", "--record", str(path), "--name", "mine")
+    url = url_of(process)
+    assert send(url, says("17 * 23")).status == 200
+    stop(process)
+    (run,) = read_runs(path)
+    assert (run.implementation, run.question, run.status) == (
+        "mine",
+        "17 * 23",
+        "completed",
+    )
+    refused = start("--port", "0", "--record", str(ROOT / "README.md"))
+    out, err = refused.communicate(timeout=20)
+    assert (refused.returncode, out) == (2, "")
+    assert "no run record" in err or "not JSON" in err

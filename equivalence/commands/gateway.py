@@ -6,7 +6,9 @@ import argparse
 import contextlib
 import sys
 
+from equivalence.commands.arguments import run_file
 from equivalence.errors import UsageError
+from equivalence.runs.recording import Recorder
 from equivalence.runs.upstreams import new_gateway, upstreams
 from equivalence.settings import load_settings
 from equivalence.table import Table
@@ -21,14 +23,28 @@ def gateway_command(arguments: argparse.Namespace, table: Table) -> int:
         repair=False if arguments.raw else None,
     )
     upstream = upstreams(settings, table.upstream, table.folder)(0)
-    try:
-        gateway = new_gateway(
-            settings, upstream, port=arguments.port, address=arguments.address
-        )
-    except (OSError, OverflowError) as error:
-        raise UsageError(f"port {arguments.port}: {error}") from None
-    print(f"{gateway.url} -> {upstream}", flush=True)
-    print("Requests are answered until Ctrl-C.", file=sys.stderr)
-    with contextlib.suppress(KeyboardInterrupt):
-        gateway.serve()
+    with run_file(arguments.record) as file:
+        recorder = None
+        if file is not None:
+            recorder = Recorder(
+                file, settings, name=arguments.name, idle=arguments.idle
+            )
+        try:
+            gateway = new_gateway(
+                settings,
+                upstream,
+                port=arguments.port,
+                address=arguments.address,
+                on_exchange=recorder.add if recorder else None,
+            )
+        except (OSError, OverflowError) as error:
+            raise UsageError(f"port {arguments.port}: {error}") from None
+        print(f"{gateway.url} -> {upstream}", flush=True)
+        print("Requests are answered until Ctrl-C.", file=sys.stderr)
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                gateway.serve()
+        finally:
+            if recorder:
+                recorder.end()
     return 0

@@ -83,8 +83,10 @@ class Gateway:
         echo_attached: bool = True,
         timeout: float | None = None,
         address: str | None = None,
+        on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.upstream = upstream
+        self.on_exchange = on_exchange
         self.repair = repair
         self.echo_reasoning = echo_reasoning
         self.echo_attached = echo_attached
@@ -207,7 +209,12 @@ class Gateway:
             return self._runs[address]
         if address == self._unrecorded:
             return OpenRun(
-                address, self.url, self.upstream, kept=self._kept, forget=self._forget
+                address,
+                self.url,
+                self.upstream,
+                kept=self._kept,
+                on_exchange=self.on_exchange,
+                forget=self._forget,
             )
         if address == self._standing:
             if len(self._standing_runs) == 1:
