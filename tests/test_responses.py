@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import openai
 import pytest
 from recordings import call
-from wire import CALL, WEATHER_TOOL, Keeps, Writes, client, send
+from wire import CALL, HELLO, WEATHER_TOOL, Keeps, Writes, client, send
 
 from equivalence.gateway import Gateway, OpenRun, Script
 from equivalence.gateway import responses as translation
+from equivalence.gateway.responses_endpoint import ResponsesEndpoint
 from equivalence.gateway.upstreams import Upstream
 from equivalence.judge.compare import judge
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import Observed, observe
+from equivalence.runs.upstreams import http_upstream
 from equivalence.settings import Settings
 from offline_model import OfflineModel
 from tools import TOOLS, get_weather
@@ -590,3 +595,130 @@ def test_the_key_of_the_client_goes_to_the_upstream(opened: Any) -> None:
     upstream = Keeps(OfflineModel())
     create(opened(upstream=upstream))
     assert upstream.keys == ["Bearer client-key"]
+
+
+# ------------------------------------------------------ a server asked over /responses
+
+
+@pytest.fixture
+def asked_over_responses(
+    server: Gateway, front: Gateway
+) -> Iterator[Callable[..., tuple[OpenRun, OpenRun]]]:
+    """A run whose upstream is asked over /v1/responses, and the run behind it, which
+    speaks that because it is a gateway itself."""
+    with ExitStack() as stack:
+
+        def open_both(*items: Any) -> tuple[OpenRun, OpenRun]:
+            behind = stack.enter_context(server.open_run(Script(items)))
+            settings = Settings(
+                _env_file=None, base_url=behind.url, upstream_api="responses"
+            )
+            run = stack.enter_context(front.open_run(http_upstream(settings)))
+            return run, behind
+
+        yield open_both
+
+
+@both
+@pytest.mark.parametrize("converse", [over_items, over_ids])
+def test_a_conversation_goes_there_and_back(
+    asked_over_responses: Any, converse: Any, stream: bool
+) -> None:
+    run, behind = asked_over_responses(
+        says("I look", CALL, message={"reasoning_content": "hm"}), says("sunny")
+    )
+    assert converse(run, stream).output_text == "sunny"
+    messages = [
+        [e.request["messages"] for e in each.exchanges] for each in (run, behind)
+    ]
+    assert len(messages[0]) == 2
+    assert messages[0] == messages[1]
+    assert behind.exchanges[0].request["tools"] == [WEATHER_TOOL]
+    message = run.exchanges[0].reply["choices"][0]["message"]
+    assert (message["content"], message["reasoning_content"]) == ("I look", "hm")
+    assert message["tool_calls"] == [CALL]
+
+
+class Responds:
+    """A server that answers each POST with a given body, and keeps what it is asked."""
+
+    def __init__(self, *replies: Any, content_type: str = "application/json") -> None:
+        self.asked: list[tuple[str, Any]] = []
+        replies_left = list(replies)
+        seen = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["content-length"])
+                seen.append((self.path, json.loads(self.rfile.read(length))))
+                reply = replies_left.pop(0)
+                body = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+                self.send_response(200)
+                self.send_header("content-type", content_type)
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+
+    def __enter__(self) -> Responds:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+SECRET = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+OUTPUT = [SECRET, {"type": "function_call", "call_id": "a", **CALL["function"]}]
+
+
+def test_reasoning_items_go_back_to_the_server_and_to_nobody_else(
+    front: Gateway,
+) -> None:
+    said = {"type": "message", "content": [{"type": "output_text", "text": "sunny"}]}
+    replies = [{"status": "completed", "output": output} for output in (OUTPUT, [said])]
+    with (
+        Responds(*replies) as behind,
+        front.open_run(ResponsesEndpoint(behind.url)) as run,
+        client(run) as own,
+    ):
+        messages: list[Any] = [{"role": "user", "content": "天气？"}]
+        asked: dict[str, Any] = {"model": "m", "tools": [WEATHER_TOOL]}
+        reply = own.chat.completions.create(**asked, messages=messages, max_tokens=9)
+        message = reply.choices[0].message.to_dict()
+        assert "response_items" not in message
+        messages += [message, {"role": "tool", "tool_call_id": "a", "content": "25"}]
+        reply = own.chat.completions.create(**asked, messages=messages)
+        assert reply.choices[0].message.content == "sunny"
+    assert [path for path, _ in behind.asked] == ["/v1/responses"] * 2
+    first, second = (body for _, body in behind.asked)
+    assert (first["max_output_tokens"], first["store"]) == (9, False)
+    assert first["tools"] == [FLAT_TOOL]
+    assert second["input"][1:] == [
+        *OUTPUT,
+        {"type": "function_call_output", "call_id": "a", "output": "25"},
+    ]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_response_that_failed_is_the_servers_error(
+    front: Gateway, stream: bool
+) -> None:
+    failed = {"status": "failed", "output": [], "error": {"message": "out of memory"}}
+    done = {"type": "response.failed", "response": failed}
+    reply = f"data: {json.dumps(done)}\n\n".encode() if stream else failed
+    kind = "text/event-stream" if stream else "application/json"
+    with (
+        Responds(reply, content_type=kind) as behind,
+        front.open_run(ResponsesEndpoint(behind.url)) as run,
+    ):
+        answer = send(run.url, {**HELLO, "stream": stream})
+    assert (answer.status, "out of memory" in answer.error) == (502, True)
