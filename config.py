@@ -62,6 +62,7 @@ def wire_url(settings: Settings) -> str:
         "repair",
         "echo_reasoning",
         "echo_attached",
+        "upstream_api",
     )
     key = tuple(getattr(settings, name) for name in depends_on)
     with _gateways_lock:

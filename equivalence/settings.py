@@ -131,6 +131,9 @@ class Settings(BaseSettings):
     echo_attached: bool = True
     """Whether the gateway gives a server back what it attached to calls and messages,
     such as thought signatures; clients strip it."""
+    upstream_api: Literal["chat", "responses"] = "chat"
+    """Over which API the gateway asks the endpoint: /v1/chat/completions, which nearly
+    every server has, or /v1/responses."""
     gateway_url: str | None = None
     """The gateway to talk to; None starts one in this process when it is needed."""
 

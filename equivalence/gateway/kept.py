@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from equivalence.gateway.responses import Remembered
 from equivalence.gateway.shapes import KNOWN, REASONING, first_candidate
 
 MOST_KEPT = 1000
@@ -47,6 +48,8 @@ class Kept:
     """
 
     shared: bool = False
+    responses: Remembered = field(default_factory=Remembered)
+    """What previous_response_id can name."""
     _found: OrderedDict[tuple[str, bytes], tuple[Attached, int]] = field(
         default_factory=OrderedDict
     )

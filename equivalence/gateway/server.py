@@ -33,6 +33,7 @@ from equivalence.gateway.repairs import (
     offered_names,
     repair,
 )
+from equivalence.gateway.responses import answer_as_chat
 from equivalence.gateway.run import OpenRun
 from equivalence.gateway.shapes import REASONING, whole_characters
 from equivalence.gateway.streaming import (
@@ -189,6 +190,7 @@ class Gateway:
         return Starlette(
             routes=[
                 Route("/{address}/v1/chat/completions", self._chat, methods=["POST"]),
+                Route("/{address}/v1/responses", self._responses, methods=["POST"]),
                 Route("/{address}/v1/models", self._models),
             ],
             # A web page that names another host for loopback must not reach the key.
@@ -231,6 +233,12 @@ class Gateway:
         if isinstance(run, Reply):
             return _respond(run)
         return _respond(await run.upstream.models(http.headers.get("authorization")))
+
+    async def _responses(self, http: Request) -> Response:
+        run = self._run_at(http.path_params["address"])
+        if isinstance(run, Reply):
+            return _respond(run)
+        return await answer_as_chat(http, self._chat, run.kept.responses)
 
     async def _chat(self, http: Request) -> Response:
         run = self._run_at(http.path_params["address"])
@@ -546,5 +554,7 @@ class _CutResponse(Response):
 
 
 def _not_found(http: Request, error: Exception) -> Response:
-    message = f"{http.url.path} is not here; POST to /v1/chat/completions"
+    message = (
+        f"{http.url.path} is not here; POST to /v1/chat/completions or /v1/responses"
+    )
     return _respond(error_reply(404, message))

@@ -45,6 +45,10 @@ def http_upstream(settings: Settings) -> HttpUpstream:
     """Return the endpoint of the settings, which must name one."""
     assert settings.base_url
     key = settings.api_key.get_secret_value() if settings.api_key else None
+    if settings.upstream_api == "responses":
+        from equivalence.gateway.responses_endpoint import ResponsesEndpoint
+
+        return ResponsesEndpoint(settings.base_url, key)
     return HttpUpstream(settings.base_url, key)
 
 
