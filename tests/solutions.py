@@ -499,8 +499,8 @@ WRONG = [
             "        identity = {": '        if call["name"] == "get_weather":\n'
             "            run_tool('get_weather', {'city': 'Paris'}, tools, settings)\n"
             "        identity = {",
-            'call["args"], tools, settings)': 'call["args"],'
-            " {f.__name__: f for f in TOOLS}, settings)",
+            'call["args"], tools, settings, call["id"])': 'call["args"],'
+            ' {f.__name__: f for f in TOOLS}, settings, call["id"])',
         },
     ),
     Solution(
@@ -610,10 +610,10 @@ RIGHT = [
         "a runner that is kept",
         "",
         {
-            "asyncio.run_coroutine_threadsafe(arun_agent(question, **more), LOOP)"
-            ".result()": "RUNNER.run(arun_agent(question, **more))",
-            "LOOP = asyncio.new_event_loop()\n": "RUNNER = asyncio.Runner()\n",
-            "threading.Thread(target=LOOP.run_forever, daemon=True).start()\n": "",
+            "asyncio.run_coroutine_threadsafe(work, the_loop()).result()": (
+                "RUNNER.run(work)"
+            ),
+            "@cache\ndef the_loop": "RUNNER = asyncio.Runner()\n\n\n@cache\ndef the_loop",
         },
     ),
     Solution(

@@ -148,12 +148,17 @@ def _returned(execution: Execution, result: Any) -> None:
     failed = getattr(type(result), "is_error", False)
     execution.ok = not failed and not inspect.isawaitable(result)  # nobody awaited it
     if isinstance(result, str):
-        execution.returned = str.__str__(result)
+        execution.returned = _encodable(str.__str__(result))
         return
     try:
-        execution.returned = json.dumps(result, ensure_ascii=False)
+        execution.returned = _encodable(json.dumps(result, ensure_ascii=False))
     except Exception:  # a value of the user's may raise at anything
         execution.returned = None
+
+
+def _encodable(text: str) -> str:
+    """The text as a file can hold it: half characters are replaced."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _is_langchain(tool: Any) -> bool:
