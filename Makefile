@@ -26,7 +26,7 @@ test-on: $(VERSIONS:%=.venv-%/ready)
 	@test -n "$(VERSIONS)"
 	@for version in $(VERSIONS); do \
 	  echo "== everything on Python $$version"; \
-	  examples=200; [ $$version != $(lastword $(VERSIONS)) ] || examples=2000; \
+	  examples=200; [ $$version != $(lastword $(VERSIONS)) ] || examples=800; \
 	  EXAMPLES=$${EXAMPLES:-$$examples} \
 	    .venv-$$version/bin/python -m pytest -m "slow or not slow" || exit 1; \
 	done

@@ -9,6 +9,7 @@ for _name in [name for name in os.environ if name.startswith("LLM_")]:
 from collections.abc import Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 from command_lines import OWN, TABLE  # noqa: E402
 
@@ -16,6 +17,11 @@ from equivalence.gateway import Gateway  # noqa: E402
 from equivalence.runs.plan import CLOCK  # noqa: E402
 from equivalence.settings import Settings  # noqa: E402
 from offline_model import OfflineModel  # noqa: E402
+
+
+# The same examples each time: the gate tells of the change in front of it, not of luck.
+hypothesis.settings.register_profile("repeatable", derandomize=True, database=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture(scope="session")

@@ -613,7 +613,9 @@ RIGHT = [
             "asyncio.run_coroutine_threadsafe(work, the_loop()).result()": (
                 "RUNNER.run(work)"
             ),
-            "@cache\ndef the_loop": "RUNNER = asyncio.Runner()\n\n\n@cache\ndef the_loop",
+            "@cache\ndef the_loop": (
+                "RUNNER = asyncio.Runner()\n\n\n@cache\ndef the_loop"
+            ),
         },
     ),
     Solution(

@@ -23,7 +23,7 @@ from equivalence.matrix.tools import add, boom, give
 from equivalence.runs.files import from_line, to_line
 from equivalence.runs.observe import observe
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "2000"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "800"))
 SHARES = 8
 """Into how many tests the examples are parted, so that several cores share them."""
 
