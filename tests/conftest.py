@@ -18,7 +18,6 @@ from equivalence.runs.plan import CLOCK  # noqa: E402
 from equivalence.settings import Settings  # noqa: E402
 from offline_model import OfflineModel  # noqa: E402
 
-
 # The same examples each time: the gate tells of the change in front of it, not of luck.
 hypothesis.settings.register_profile("repeatable", derandomize=True, database=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
