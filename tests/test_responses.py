@@ -518,6 +518,14 @@ def test_without_repair_what_is_no_completion_comes_as_it_is(
     assert (answer.status, answer.json) == (200, odd)
 
 
+def test_an_error_is_no_response_even_where_it_looks_like_one(server: Gateway) -> None:
+    error = {"status": 500, "stream": [{"content": "half"}]}
+    with server.open_run(Script([error])) as run:
+        answer = send(run.url, ASK, "/responses")
+    assert answer.status == 500
+    assert b"response" not in answer.body
+
+
 def test_a_client_that_goes_away_ends_the_request(opened: Any) -> None:
     upstream = Waits()
     run = opened(upstream=upstream)
