@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 import pytest
 from recordings import call
-from wire import CALL, HELLO, WEATHER_TOOL, Keeps, Writes, client, send
+from wire import CALL, HELLO, WEATHER_TOOL, Keeps, Waits, Writes, client, send
 
 from equivalence.gateway import Gateway, OpenRun, Script
 from equivalence.gateway import responses as translation
@@ -441,6 +443,10 @@ BUILT_IN = ("web_search", "file_search", "computer_use_preview", "code_interpret
         ({"input": [{"type": "computer_call"}]}, ("computer_call",)),
         ({"input": 3}, ("input",)),
         ({"tools": {"a": 1}}, ("tools",)),
+        ({"tools": ["a"]}, ("tools[0]",)),
+        ({"input": ["a"]}, ("input[0]",)),
+        ({"reasoning": "low"}, ("reasoning",)),
+        ({"previous_response_id": ["a"]}, ("not found",)),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
@@ -500,6 +506,37 @@ def test_without_repair_too_a_completion_becomes_a_response(
 def test_what_is_no_request_is_refused(opened: Any, body: bytes) -> None:
     answer = send(opened(says("done")).url, body, "/responses")
     assert answer.status == 400
+
+
+@both
+def test_without_repair_what_is_no_completion_comes_as_it_is(
+    server: Gateway, stream: bool
+) -> None:
+    odd = {"choices": [{"message": {"tool_calls": "x"}}]}
+    with server.open_run(Script([{"body": odd}])) as run:
+        answer = send(run.url, {**ASK, "stream": stream}, "/responses")
+    assert (answer.status, answer.json) == (200, odd)
+
+
+def test_an_error_is_no_response_even_where_it_looks_like_one(server: Gateway) -> None:
+    error = {"status": 500, "stream": [{"content": "half"}]}
+    with server.open_run(Script([error])) as run:
+        answer = send(run.url, ASK, "/responses")
+    assert answer.status == 500
+    assert b"response" not in answer.body
+
+
+def test_a_client_that_goes_away_ends_the_request(opened: Any) -> None:
+    upstream = Waits()
+    run = opened(upstream=upstream)
+    address = urlsplit(run.url)
+    connection = http.client.HTTPConnection(address.netloc, timeout=20)
+    kind = {"content-type": "application/json"}
+    connection.request("POST", f"{address.path}/responses", json.dumps(ASK), kind)
+    assert upstream.asked.wait(20)
+    connection.close()
+    run.close()
+    assert [exchange.status for exchange in run.exchanges] == [None]
 
 
 def test_a_run_that_has_ended_refuses(opened: Any) -> None:

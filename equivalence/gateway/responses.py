@@ -74,7 +74,7 @@ class Remembered:
         previous response is not known."""
         if identifier is None:
             return []
-        if identifier not in self._messages:
+        if not isinstance(identifier, str) or identifier not in self._messages:
             message = f"Previous response with id {identifier!r} not found."
             code = "previous_response_not_found"
             raise Refused(message, "previous_response_id", code)
@@ -111,7 +111,8 @@ def to_chat(asked: Mapping[str, Any], before: Sequence[Any] = ()) -> dict[str, A
         raise _untranslated("responses in the background", "background")
     if asked.get("truncation") not in (None, "disabled"):
         raise _untranslated("truncation of the input", "truncation")
-    if "message.output_text.logprobs" in (asked.get("include") or ()):
+    include = asked.get("include")
+    if isinstance(include, list) and "message.output_text.logprobs" in include:
         raise _untranslated("counterpart of message.output_text.logprobs", "include")
     chat: dict[str, Any] = {"model": asked.get("model")}
     instructions = asked.get("instructions")
@@ -620,15 +621,15 @@ class _Way:
         try:
             whole = parse(body)
             message = (first_candidate(whole["choices"]) or {})["message"]
-            text, thoughts = (
-                read_content(message.get("content")),
-                read_reasoning(message),
-            )
+            text = read_content(message.get("content")).text
+            out = [
+                *self._writing.begin(),
+                *self._writing.add(read_reasoning(message), text),
+                *self._end(whole),
+            ]
         except (ValueError, LookupError, TypeError, AttributeError):
             await self.as_it_came(last=True)  # no repair, and no completion
             return
-        out = [*self._writing.begin(), *self._writing.add(thoughts, text.text)]
-        out += self._end(whole)
         if self._streams:
             await self._begin(b"text/event-stream; charset=utf-8")
             await self._go(b"".join(map(_event, out)), True)
