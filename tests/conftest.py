@@ -68,3 +68,8 @@ def own(folder: Path) -> Path:
     (folder / "pyproject.toml").write_text(TABLE, encoding="utf-8")
     (folder / "own.py").write_text(OWN, encoding="utf-8")
     return folder
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two for each core: half of the time a test waits for the other end of a wire."""
+    return 2 * (os.cpu_count() or 1)

@@ -189,6 +189,7 @@ def told(name: str, settings: Settings, *, seed: int = 0) -> list[str]:
 # ------------------------------------------------------------ the offline model's drift
 
 
+@pytest.mark.slow
 def test_the_offline_drift_repeats_and_holds_the_published_trace(
     offline_settings: Settings,
 ) -> None:

@@ -509,6 +509,7 @@ def test_the_two_faces_of_one_model_are_told_apart() -> None:
     assert calls(as_text).startswith("as text")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["stop", "temperature", "reasoning wanted back"])
 def test_the_advice_works_when_it_is_followed(server: Gateway, name: str) -> None:
     """Every implementation completes a run with the advised settings, none of those

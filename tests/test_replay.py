@@ -102,6 +102,7 @@ def test_a_planted_fault_is_found_in_replay(scripted: list[Run], fault: str) -> 
     assert (cell.cause, cell.total - cell.equal) == (FAULTS[fault], len(wrong))
 
 
+@pytest.mark.slow
 def test_a_model_that_replies_differently_is_not_blamed_on_the_code(
     tmp_path: Path,
 ) -> None:

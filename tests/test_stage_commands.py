@@ -74,6 +74,7 @@ def test_wire_shows_what_each_request_adds_and_each_reply(stage: str) -> None:
     assert done.stdout.count("You are a careful assistant.") == 1
 
 
+@pytest.mark.slow
 def test_the_successor_of_stage_1() -> None:
     done = python("-m", "stage1_prebuilt", "--successor", "17 * 23")
     assert done.returncode == 0, done.stderr
