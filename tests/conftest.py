@@ -71,5 +71,5 @@ def own(folder: Path) -> Path:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Two for each core: half of the time a test waits for the other end of a wire."""
-    return 2 * (os.cpu_count() or 1)
+    """One more than cores: a test often waits for the other end of a wire."""
+    return (os.cpu_count() or 1) + 1

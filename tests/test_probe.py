@@ -22,6 +22,8 @@ from equivalence.runs.upstreams import http_upstream, new_gateway
 from equivalence.settings import Settings
 from tools import TOOLS
 
+pytestmark = pytest.mark.slow  # many requests each, and servers that are slow
+
 TAGGED = '<tools>\n{"name": "get_weather", "arguments": {"city": "Beijing"}}\n</tools>'
 FENCED = '```json\n{"name": "get_weather", "arguments": {"city": "Beijing"}}\n```'
 PLAIN_FACE = {"one": FENCED, "two": f"{TAGGED}\n{TAGGED}"}

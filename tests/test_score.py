@@ -199,6 +199,7 @@ def test_unread_in_text(gateway: Gateway, offline_settings: Settings) -> None:
 # --------------------------------------------- everything, on the offline model
 
 
+@pytest.mark.slow
 @implementations
 def test_every_implementation_completes_every_case(
     implementation: Implementation, offline_settings: Settings

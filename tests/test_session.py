@@ -101,8 +101,9 @@ def test_a_file_that_holds_no_questions(tmp_path: Path, text: str, words: str) -
 # ------------------------------------------------------------------------ continuing
 
 
-@pytest.mark.parametrize("lines", [0, 1, 2, 3, 4])
-@pytest.mark.parametrize("torn", [0, 1, 200])
+@pytest.mark.parametrize(
+    ("lines", "torn"), [(0, 0), (0, 200), (1, 1), (2, 200), (3, 0), (4, 0)]
+)
 def test_what_is_recorded_is_not_asked_again(
     tmp_path: Path, lines: int, torn: int
 ) -> None:
