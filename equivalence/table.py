@@ -26,10 +26,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from equivalence.errors import UsageError
 from equivalence.runs.implementation import Implementation
 
-FIELDS = ("tools", "questions", "cases", "upstream", "implementations", "variants")
+FIELDS: Mapping[str, Any] = {
+    "tools": str,
+    "questions": str,
+    "cases": str,
+    "upstream": str,
+    "implementations": dict[str, Any],
+    "variants": dict[str, Any],
+}
+"""What the table may say, and of what type it is."""
+
+FIELDS_ARE = f"its fields are {', '.join(FIELDS)}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,8 @@ def read_table(start: Path | None = None) -> Table:
             data = tomllib.loads(file.read_text(encoding="utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"{file} is not TOML in UTF-8: {error}") from None
-        table = data.get("tool", {}).get("equivalence")
+        tool = data.get("tool")
+        table = tool.get("equivalence") if isinstance(tool, dict) else None
         if table is not None:
             _search(place)
             return _table(file, table)
@@ -91,13 +104,16 @@ def _search(folder: Path) -> None:
         sys.path.insert(0, str(folder))
 
 
-def _table(file: Path, data: Mapping[str, Any]) -> Table:
-    for name in data:
+def _table(file: Path, data: Any) -> Table:
+    if not isinstance(data, dict):
+        raise UsageError(f"{file}, tool.equivalence: it must be a table, {FIELDS_ARE}")
+    for name, value in data.items():
         if name not in FIELDS:
             raise UsageError(
-                f"{file}, tool.equivalence.{name}: not a field of the table; these are"
-                f" {', '.join(FIELDS)}"
+                f"{file}, tool.equivalence.{name}: not a field of the table;"
+                f" {FIELDS_ARE}"
             )
+        _typed(file, name, value, FIELDS[name])
 
     def path(name: str) -> Path | None:
         return file.parent / data[name] if name in data else None
@@ -120,8 +136,30 @@ def _table(file: Path, data: Mapping[str, Any]) -> Table:
 
 
 def _implementation(file: Path, place: str, name: str, value: Any) -> Implementation:
-    fields = {"target": value} if isinstance(value, str) else value
+    entry = _typed(file, place, value, str | _Entry)
+    fields = {"target": entry} if isinstance(entry, str) else msgspec.to_builtins(entry)
     try:
         return Implementation(name, **fields)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"{file}, tool.equivalence.{place}: {error}") from None
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """An implementation as the table writes it, see Implementation."""
+
+    target: str = ""
+    about: str = ""
+    protocol: str = ""
+    command: str = ""
+    final_tool: str = ""
+    reset_by: str = ""
+
+
+def _typed(file: Path, place: str, value: Any, wanted: Any) -> Any:
+    """The value as the type that is wanted there. Raises UsageError if it is another."""
+    try:
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        # TOML's words for what msgspec calls by JSON's.
+        words = str(error).replace("`object`", "`table`").replace("Object", "The table")
+        raise UsageError(f"{file}, tool.equivalence.{place}: {words}") from None

@@ -70,6 +70,7 @@ def own(folder: Path) -> Path:
     return folder
 
 
+@pytest.hookimpl(optionalhook=True)  # xdist may be switched off
 def pytest_xdist_auto_num_workers() -> int:
     """One more than cores: a test often waits for the other end of a wire."""
     return (os.cpu_count() or 1) + 1

@@ -337,6 +337,19 @@ def test_a_script_of_replies_stands_in_for_a_model(
     [
         ("[tool.equivalence]\nsurprise = 1", "tool.equivalence.surprise: not a field"),
         ("[tool.equivalence", "is not TOML"),
+        ("[tool]\nequivalence = 3", "tool.equivalence: it must be a table"),
+        ('[tool.equivalence]\nquestions = ["hi"]', "questions: Expected `str`"),
+        ("[tool.equivalence]\ntools = 3", "tools: Expected `str`, got `int`"),
+        ('[tool.equivalence]\nvariants = ["a:b"]', "variants: Expected `table`"),
+        ("[tool.equivalence.implementations]\na = 1", "implementations.a: Expected"),
+        (
+            "[tool.equivalence.implementations]\na = { target = 1 }",
+            "implementations.a: Expected `str`, got `int` - at `$.target`",
+        ),
+        (
+            '[tool.equivalence.implementations]\na = { target = "a:b", agent = "x" }',
+            "implementations.a: The table contains unknown field `agent`",
+        ),
         ("[tool.equivalence.implementations]\na = {}", "implementations.a: it needs"),
         (
             '[tool.equivalence.implementations]\na = { target = "a:b", at = 1 }',
