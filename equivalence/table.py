@@ -156,7 +156,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def _typed(file: Path, place: str, value: Any, wanted: Any) -> Any:
-    """The value as the type that is wanted there. Raises UsageError if it is another."""
+    """The value as the type wanted there. Raises UsageError if it is another."""
     try:
         return msgspec.convert(value, wanted)
     except msgspec.ValidationError as error:
