@@ -316,7 +316,7 @@ def test_a_script_of_replies_stands_in_for_a_model(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "replies.yaml").write_text(
-        "- calls: [[roll, '{\"sides\": 6}']]\n- It is four.\n", "utf-8"
+        "- calls: [[roll, '{\"sides\": 6}']]\n" * 2 + "- It is four.\n", "utf-8"
     )
     (folder / "pyproject.toml").write_text(
         '[tool.equivalence]\nupstream = "script:replies.yaml"\n'
@@ -329,7 +329,8 @@ def test_a_script_of_replies_stands_in_for_a_model(
         done = python("-m", "equivalence", "run", "hi", "--json", cwd=place)
         assert done.returncode == 0, done.stderr
         (run,) = json.loads(done.stdout)["runs"]
-        assert (run["answer"], run["steps"][0]["result"]) == ("It is four.", "4")
+        assert (run["answer"], run["steps"][1]["result"]) == ("It is four.", "4")
+        assert [exchange["repairs"] for exchange in run["exchanges"]] == [[]] * 3
 
 
 @pytest.mark.parametrize(

@@ -52,14 +52,14 @@ def read_script(path: Path) -> list[dict[str, Any]]:
     if not isinstance(replies, list) or not replies:
         raise UsageError(f"{path} holds no list of replies")
     try:
-        return [item(reply) for reply in replies]
+        return [item(reply, number) for number, reply in enumerate(replies, 1)]
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def item(reply: Any) -> dict[str, Any]:
-    """Return the reply of a file as an item of a Script. Raises ValueError if a field
-    is not known."""
+def item(reply: Any, number: int = 1) -> dict[str, Any]:
+    """Return the reply of a file as an item of a Script; its `number` there makes the
+    ids of its calls its own. Raises ValueError if a field is not known."""
     if not isinstance(reply, Mapping):
         return {"message": {"content": reply}}
     if unknown := [name for name in reply if name not in FIELDS]:
@@ -68,17 +68,17 @@ def item(reply: Any) -> dict[str, Any]:
         return dict(reply)
     message: dict[str, Any] = {"content": reply.get("content")}
     if "calls" in reply:
-        message["tool_calls"] = _calls(reply["calls"])
+        message["tool_calls"] = _calls(reply["calls"], number)
     message |= reply.get("message", {})
     rest = {k: v for k, v in reply.items() if k in (*SCRIPTED, "finish_reason")}
     return {**rest, "message": message}
 
 
-def _calls(calls: Sequence[Any]) -> list[Any]:
+def _calls(calls: Sequence[Any], reply: int) -> list[Any]:
     """Calls as the wire has them; an entry that is no list stays as it is."""
     return [
         {
-            "id": call[2] if len(call) > 2 else f"call{number:05}",
+            "id": call[2] if len(call) > 2 else f"call{reply:03}{number:02}",
             "type": "function",
             "function": {"name": call[0], "arguments": call[1]},
         }

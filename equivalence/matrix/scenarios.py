@@ -76,7 +76,7 @@ class Scenario:
 
     def script(self) -> Script:
         """Return a fresh upstream that plays the replies."""
-        items = [item(reply) for reply in self.replies]
+        items = [item(reply, n) for n, reply in enumerate(self.replies, 1)]
         return Script(items, **{"strict": True, **self.server})
 
 
