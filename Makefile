@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all check test-articles docs bench
+.PHONY: demo test test-all check test-articles docs bench messages
 demo: .venv/ready
 	$(BIN)/python -m equivalence run
 
@@ -74,3 +74,10 @@ MERMAID := 11.17.0
 PAGES := README.md $(wildcard docs/*.md)
 docs: .venv/ready
 	cd docs && ../$(BIN)/python -m cogapp -I . -U -r $(addprefix ../,$(PAGES))
+
+# Collect the sentences that are printed for people; translate what is new in the .po,
+# then run it again: it compiles what there is.
+messages: .venv/ready
+	$(BIN)/pybabel -q extract -o .venv/messages.pot
+	$(BIN)/pybabel -q update -i .venv/messages.pot
+	$(BIN)/pybabel -q compile

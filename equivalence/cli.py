@@ -24,6 +24,7 @@ from equivalence.commands.arguments import (
     add_output,
 )
 from equivalence.judge.exit_codes import EXIT_CODES
+from equivalence.language import _, translate_argparse
 from equivalence.runs.output import run_command
 from equivalence.table import read_table
 
@@ -47,6 +48,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    translate_argparse()
     parser = argparse.ArgumentParser(
         prog="python -m equivalence",
         description="Prove on the wire whether two versions of an agent are the same.",
@@ -54,7 +56,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--version", action="version", version=f"equivalence {__version__}"
+        "--version",
+        action="version",
+        version=f"equivalence {__version__}",
+        help=_("show program's version number and exit"),
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

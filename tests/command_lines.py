@@ -20,7 +20,8 @@ TABLE = TABLE[TABLE.index("[tool.equivalence]") :].replace(
 def environment(**more: str) -> dict[str, str]:
     dropped = ("LLM_", "PYTHONIOENCODING", "PYTHONUTF8")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
-    usual = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "LLM_RETRIES": "0"}
+    usual = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    usual |= {"LLM_RETRIES": "0", "LLM_LANG": "en"}
     return {**kept, **usual, **more}
 
 

@@ -1,10 +1,11 @@
-"""What all tests share: settings do not come from the developer's shell."""
+"""What all tests share: neither settings nor language come from who runs them."""
 
 import os
 import sys
 
 for _name in [name for name in os.environ if name.startswith("LLM_")]:
     del os.environ[_name]
+os.environ["LLM_LANG"] = "en"
 
 from collections.abc import Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402

@@ -99,6 +99,7 @@ def cog(page: Path) -> tuple[int, str]:
             code = tool.main(["cog", *options, str(page)])
     finally:
         del os.environ["PAGES_CHECK"]
+        os.environ["LLM_LANG"] = "en"  # the page may have been Chinese
     return code, printed.getvalue()
 
 

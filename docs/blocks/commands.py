@@ -25,7 +25,7 @@ from typing import Any
 import cog
 from forked import forks, in_child
 
-from blocks.page import ROOT, fence, importable, table, value
+from blocks.page import ROOT, fence, importable, language, table, value
 
 WIDTH = 88
 LIMIT = 300
@@ -138,6 +138,7 @@ def run(command: str) -> tuple[int, str]:
     words = shlex.split(rest)
     environment = {k: v for k, v in os.environ.items() if not k.startswith(REMOVED)}
     environment |= {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    environment["LLM_LANG"] = language()
     here = Path(sys.executable).parent  # a command may start `python` itself
     environment["PATH"] = f"{here}{os.pathsep}{environment.get('PATH', '')}"
     while re.match(r"\w+=", words[0]):

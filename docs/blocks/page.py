@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -49,7 +50,15 @@ def _in_root() -> bool:
     return Path(cog.inFile).resolve().parent == ROOT
 
 
+def language() -> str:
+    """The language of the page, and of what is printed on it."""
+    page = Path(cog.inFile)
+    return "zh" if page.parent.name == "zh" or page.stem.endswith(".zh-CN") else "en"
+
+
 def importable() -> None:
-    """Let the project's modules be imported; cog resets the path with each page."""
+    """Let the project's modules be imported, and speak the language of the page; cog
+    resets the path with each page."""
+    os.environ["LLM_LANG"] = language()
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
