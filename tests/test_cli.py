@@ -267,6 +267,7 @@ def test_settings_on_the_command_line_reach_the_run(
         ([*ONE, "--tools", "broken:f"], "cannot import broken:f: SyntaxError"),
         ([*ONE, "--tools", "needy:f"], "No module named 'not_installed'"),
         ([*ONE, "--out", "notes.txt"], "notes.txt, line 1: this is not JSON"),
+        (["notes.txt", *ONE], "notes.txt is a file: questions in a file are for"),
         ([*ONE, "--questions", "nowhere.jsonl"], "nowhere.jsonl"),
         ([*ONE, "--questions", "."], "error: "),
         ([*ONE, "--questions", "bad.jsonl"], "bad.jsonl, line 2"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -186,7 +187,14 @@ def conversations_of(
     table: Table, questions: Sequence[str], file: Path | None
 ) -> list[Conversation]:
     """Return the questions of the command line, then those of the file; those of the
-    table where there are none."""
+    table where there are none. Raises UsageError if there are none at all, or one is
+    the name of a file."""
+    for question in questions:
+        if os.path.isfile(question):  # and not Path.is_file: a question may be long
+            raise UsageError(
+                f"{question} is a file: questions in a file are for --questions,"
+                " recorded runs for report, diff, replay or --recorded"
+            )
     found: list[Conversation] = [[question] for question in questions]
     file = file or (None if found else table.questions)
     if file:

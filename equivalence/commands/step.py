@@ -32,7 +32,8 @@ def step_command(arguments: argparse.Namespace, table: Table) -> int:
         recorded = _recorded(arguments)
         question = next(iter(recorded.values())).question
     else:
-        question = arguments.question or conversations_of(table, (), None)[0][0]
+        asked = [arguments.question] if arguments.question else []
+        question = conversations_of(table, asked, None)[0][0]
     settings = settings_of(arguments)
     if settings.clock is None:
         settings = settings.model_copy(update={"clock": CLOCK})
