@@ -16,6 +16,8 @@ from rich.text import Text
 from config import load_settings, make_gateway
 from equivalence.errors import UsageError
 from equivalence.gateway import Exchange
+from equivalence.language import N_, _
+from equivalence.phrases import translated
 from equivalence.runs.grounding import Said, note, said_before
 from equivalence.runs.hints import hint
 from equivalence.runs.observe import Observed, observe
@@ -27,7 +29,7 @@ from equivalence.table import Table, read_table
 from toolkit.wire import WirePrinter
 from tools import TOOLS
 
-EXAMPLES = "现在几点了？ · What is the weather in Beijing? · /new · quit"
+EXAMPLES = N_("现在几点了？ · What is the weather in Beijing? · /new · quit")
 GOODBYES = ("q", "quit", "exit", "退出", "再见")
 HAN = re.compile("[\u3400-\u9fff]")
 
@@ -81,7 +83,11 @@ def _main(stage: str, successor: str | None) -> int:
                 run = ask(" ".join(arguments.question)).run
                 return 0 if run.status == "completed" else 1
             title = f"{implementation.name}, {settings.model}"
-            print(f"{visible(title)}. For example: {EXAMPLES}")
+            print(
+                _("{title}. For example: {examples}").format(
+                    title=visible(title), examples=_(EXAMPLES)
+                )
+            )
             return _converse(ask)
         except KeyboardInterrupt:
             print()
@@ -122,7 +128,8 @@ class TracePrinter:
             self.said.learn(result)
         self.results = []
         if exchange.attempt:
-            self.write(f"  (attempt {exchange.attempt + 1})", "dim")
+            number = exchange.attempt + 1
+            self.write(_("  (attempt {number})").format(number=number), "dim")
         else:
             self.turn += 1
         calls = tool_calls(exchange.reply)
@@ -131,7 +138,8 @@ class TracePrinter:
             self._call(call["name"], call["arguments"])
         if exchange.repairs:
             names = ", ".join(exchange.repairs)
-            self.write(f"        repaired: {names}", "yellow")
+            words = _("repaired: {names}").format(names=names)
+            self.write(f"        {words}", "yellow")
 
     def execution(self, execution: Execution) -> None:
         """Print what a tool gave back; and the call, where it came as plain text."""
@@ -145,7 +153,8 @@ class TracePrinter:
         self.results.append(result)
 
     def _call(self, tool: str, arguments: str) -> None:
-        self.write(f"turn {self.turn}  {tool}({arguments})", "cyan")
+        turn = _("turn {number}").format(number=self.turn)
+        self.write(f"{turn}  {tool}({arguments})", "cyan")
         for number in self.said.missing(arguments) if self.said else ():
             self.write(f"        {ungrounded(number.text)}", "yellow")
 
@@ -153,59 +162,68 @@ class TracePrinter:
         """Print the calls that were not run, and the answer or what came instead."""
         for step in run.steps:
             if step.order is None:
-                text = f"        ✗ turn {step.turn}: {short(step.result or '')}"
+                turn = _("turn {number}").format(number=step.turn)
+                text = f"        ✗ {turn}: {short(step.result or '')}"
                 self.write(text, "red")
         if run.status != "completed":
             self.write(ending(run), "red")
         elif run.answer.strip() != self.answered.strip():  # else it was just written
             self.write(ending(run), "bold")
         for found in (each for step in run.steps for each in step.ungrounded):
-            self.write(note(found), "yellow")
-        if advice := hint(run.error) or _ADVICE.get(run.status):
+            self.write(translated(note(found)), "yellow")
+        if advice := hint(run.error) or _(_ADVICE.get(run.status, "")):
             self.write(advice, "yellow")
 
 
 _ADVICE = {
-    "step_limit": "Raise --max-steps, or ask for less at a time.",
-    "empty": "The model said nothing: ask again, or try another model.",
-    "truncated": "Raise LLM_MAX_TOKENS, or ask for a shorter answer.",
+    "step_limit": N_("Raise --max-steps, or ask for less at a time."),
+    "empty": N_("The model said nothing: ask again, or try another model."),
+    "truncated": N_("Raise LLM_MAX_TOKENS, or ask for a shorter answer."),
 }
 
 
 def _parser(table: Table, stage: str, successor: str | None) -> argparse.ArgumentParser:
     about = table.find(stage).about
     parser = argparse.ArgumentParser(
-        description=f"{stage}: the agent as {about}. Without a question it is a"
-        " conversation that remembers its turns: /new starts over, quit ends it.",
-        epilog="Without LLM_BASE_URL (environment or .env) the offline model answers: a"
-        " scripted stand-in, no language model.",
+        description=_(
+            "{stage}: the agent as {about}. Without a question it is a"
+            " conversation that remembers its turns: /new starts over,"
+            " quit ends it."
+        ).format(stage=stage, about=_(about)),
+        epilog=_(
+            "Without LLM_BASE_URL (environment or .env) the offline"
+            " model answers: a scripted stand-in, no language model."
+        ),
     )
-    parser.add_argument("question", nargs="*", help="one question")
+    parser.add_argument("question", nargs="*", help=_("one question"))
     add_settings(parser)
     parser.add_argument(
         "--wire",
         action="store_true",
-        help="print each request and reply, too, as they go over the wire",
+        help=_("print each request and reply, too, as they go over the wire"),
     )
     if successor:
         parser.add_argument(
             "--successor",
             action="store_true",
-            help=f"run {table.find(successor).about}",
+            help=_("run {about}").format(about=_(table.find(successor).about)),
         )
     return parser
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the options that override a setting of the environment."""
-    parser.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
-    parser.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
-    parser.add_argument("--temperature", type=float, metavar="T", help="default 0")
+    parser.add_argument("--base-url", metavar="URL", help=_("endpoint (LLM_BASE_URL)"))
+    parser.add_argument("--model", metavar="NAME", help=_("model name (LLM_MODEL)"))
+    parser.add_argument("--temperature", type=float, metavar="T", help=_("default 0"))
     parser.add_argument(
-        "--max-steps", type=int, metavar="N", help="budget of model calls, default 10"
+        "--max-steps",
+        type=int,
+        metavar="N",
+        help=_("budget of model calls, default 10"),
     )
     parser.add_argument(
-        "--raw", action="store_true", help="switch the gateway's repairs off"
+        "--raw", action="store_true", help=_("switch the gateway's repairs off")
     )
 
 
@@ -219,12 +237,12 @@ def _converse(ask: Callable[..., Observed]) -> int:
             return 0
         if question.casefold() in GOODBYES:
             chinese = HAN.search(question) or HAN.search(asked)
-            print("再见！" if chinese else "Goodbye.")
+            print("再见！" if chinese else _("Goodbye."))
             return 0
         asked = question or asked
         if question == "/new":
             after = None
-            print("A new conversation.")
+            print(_("A new conversation."))
         elif question:
             after = ask(question, after)
 
@@ -238,6 +256,8 @@ def _read_line() -> str | None:
         return None
     except (RuntimeError, OSError, ValueError) as error:
         raise UsageError(
-            f"no conversation without an input to read ({error}): give the question as"
-            " an argument"
+            _(
+                "no conversation without an input to read ({error}): give"
+                " the question as an argument"
+            ).format(error=error)
         ) from None

@@ -17,6 +17,8 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from equivalence.errors import UsageError
+from equivalence.language import _
+from equivalence.phrases import translated
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -33,16 +35,18 @@ def endpoint_url(url: str) -> str:
     """
     url = url.strip()
     if re.search(r"[\s\x00-\x1f\x7f]", url):
-        raise ValueError("it has a blank or a character that no URL can hold")
+        raise ValueError(_("it has a blank or a character that no URL can hold"))
     parts = urlsplit(url)
     if "@" in parts.netloc or ("@" in url and not parts.netloc):
-        raise ValueError("no user or password in the URL: LLM_API_KEY is for the key")
+        raise ValueError(
+            _("no user or password in the URL: LLM_API_KEY is for the key")
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("it needs http:// or https:// and a host in front")
+        raise ValueError(_("it needs http:// or https:// and a host in front"))
     try:
-        _ = parts.port
+        parts.port  # noqa: B018  # it reads the number
     except ValueError:  # whose words repeat what stands there, maybe of a password
-        raise ValueError("what stands behind the host's colon is no port") from None
+        raise ValueError(_("what stands behind the host's colon is no port")) from None
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     return urlunsplit((parts.scheme, parts.netloc, path or "/v1", parts.query, ""))
 
@@ -64,8 +68,10 @@ def _sendable(key: SecretStr) -> SecretStr:
     text = key.get_secret_value().strip()
     if not re.fullmatch(r"[!-~]*", text):
         raise ValueError(
-            "a key has neither blanks, line breaks nor letters or quotes outside ASCII:"
-            " copy it again"
+            _(
+                "a key has neither blanks, line breaks nor letters or"
+                " quotes outside ASCII: copy it again"
+            )
         )
     return SecretStr(text)
 
@@ -76,7 +82,7 @@ def _finite(body: dict[str, Any]) -> dict[str, Any]:
         json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
         raise ValueError(
-            "it holds a number beyond JSON's, or half a character"
+            _("it holds a number beyond JSON's, or half a character")
         ) from None
     return body
 
@@ -150,19 +156,21 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
     local wants one from us."""
     given = {name: value for name, value in overrides.items() if value is not None}
     if Path(".env").is_fifo():
-        raise UsageError(".env is a pipe, which would be waited for: make it a file")
+        raise UsageError(_(".env is a pipe, which would be waited for: make it a file"))
     try:
         settings = Settings(**given)
     except ValidationError as error:
         problem = error.errors()[0]
         name = "_".join(str(part) for part in problem["loc"][:1]).upper()
-        reason = problem["msg"].removeprefix("Value error, ")
+        reason = translated(problem["msg"].removeprefix("Value error, "))
         raise UsageError(f"LLM_{name}: {reason}") from None
     except UnicodeDecodeError:
-        raise UsageError(".env is not a UTF-8 file: save it as UTF-8") from None
+        raise UsageError(_(".env is not a UTF-8 file: save it as UTF-8")) from None
     except SettingsError as error:  # names the field in quotes
         name = str(error).split('"')[1].upper()
-        raise UsageError(f"LLM_{name}: this is not valid JSON") from None
+        raise UsageError(
+            _("LLM_{name}: this is not valid JSON").format(name=name)
+        ) from None
     if settings.base_url:
         _check_endpoint(settings, needs_key)
     return settings
@@ -170,11 +178,14 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
 
 def _check_endpoint(settings: Settings, needs_key: bool) -> None:
     if "model" not in settings.model_fields_set:
-        raise UsageError("LLM_MODEL is not set: name the model to ask for")
+        raise UsageError(_("LLM_MODEL is not set: name the model to ask for"))
     assert settings.base_url
     local = urlsplit(settings.base_url).hostname in LOOPBACK
     if needs_key and not settings.api_key and not local:
         raise UsageError(
-            f"LLM_API_KEY is not set and {shown_url(settings.base_url)} is not a local"
-            " server: set it (LLM_API_KEY=none if that server wants no key)"
+            _(
+                "LLM_API_KEY is not set and {url} is not a local"
+                " server: set it (LLM_API_KEY=none if that server wants no"
+                " key)"
+            ).format(url=shown_url(settings.base_url))
         )

@@ -29,6 +29,8 @@ from typing import Any
 import msgspec
 
 from equivalence.errors import UsageError
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.implementation import Implementation
 
 FIELDS: Mapping[str, Any] = {
@@ -40,8 +42,6 @@ FIELDS: Mapping[str, Any] = {
     "variants": dict[str, Any],
 }
 """What the table may say, and of what type it is."""
-
-FIELDS_ARE = f"its fields are {', '.join(FIELDS)}"
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,17 @@ class Table:
         if name in known:
             return known[name]
         if ":" in name:
-            return Implementation(name, name, "your own")
-        names = f"known are {', '.join(known)}" if known else "no table lists any"
+            return Implementation(name, name)
+        names = (
+            _("known are {names}").format(names=", ".join(known))
+            if known
+            else _("no table lists any")
+        )
         raise UsageError(
-            f"no implementation is named {name!r}; {names}; your own is written"
-            " module:function"
+            _(
+                "no implementation is named {name!r}; {names}; your own is"
+                " written module:function"
+            ).format(name=name, names=names)
         )
 
 
@@ -88,7 +94,9 @@ def read_table(start: Path | None = None) -> Table:
         try:
             data = tomllib.loads(file.read_text(encoding="utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} is not TOML in UTF-8: {error}") from None
+            raise UsageError(
+                _("{file} is not TOML in UTF-8: {error}").format(file=file, error=error)
+            ) from None
         tool = data.get("tool")
         table = tool.get("equivalence") if isinstance(tool, dict) else None
         if table is not None:
@@ -106,12 +114,18 @@ def _search(folder: Path) -> None:
 
 def _table(file: Path, data: Any) -> Table:
     if not isinstance(data, dict):
-        raise UsageError(f"{file}, tool.equivalence: it must be a table, {FIELDS_ARE}")
+        raise UsageError(
+            _("{file}, tool.equivalence: it must be a table, {fields_are}").format(
+                file=file, fields_are=_fields_are()
+            )
+        )
     for name, value in data.items():
         if name not in FIELDS:
             raise UsageError(
-                f"{file}, tool.equivalence.{name}: not a field of the table;"
-                f" {FIELDS_ARE}"
+                _(
+                    "{file}, tool.equivalence.{name}: not a field of the table;"
+                    " {fields_are}"
+                ).format(file=file, name=name, fields_are=_fields_are())
             )
         _typed(file, name, value, FIELDS[name])
 
@@ -135,13 +149,21 @@ def _table(file: Path, data: Any) -> Table:
     )
 
 
+def _fields_are() -> str:
+    return _("its fields are {fields}").format(fields=", ".join(FIELDS))
+
+
 def _implementation(file: Path, place: str, name: str, value: Any) -> Implementation:
     entry = _typed(file, place, value, str | _Entry)
     fields = {"target": entry} if isinstance(entry, str) else msgspec.to_builtins(entry)
     try:
         return Implementation(name, **fields)
     except ValueError as error:
-        raise UsageError(f"{file}, tool.equivalence.{place}: {error}") from None
+        raise UsageError(
+            _("{file}, tool.equivalence.{place}: {error}").format(
+                file=file, place=place, error=translated(str(error))
+            )
+        ) from None
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -162,4 +184,8 @@ def _typed(file: Path, place: str, value: Any, wanted: Any) -> Any:
     except msgspec.ValidationError as error:
         # TOML's words for what msgspec calls by JSON's.
         words = str(error).replace("`object`", "`table`").replace("Object", "The table")
-        raise UsageError(f"{file}, tool.equivalence.{place}: {words}") from None
+        raise UsageError(
+            _("{file}, tool.equivalence.{place}: {words}").format(
+                file=file, place=place, words=translated(words)
+            )
+        ) from None

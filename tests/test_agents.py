@@ -350,7 +350,7 @@ def test_tools_are_watched_whatever_they_are(
         ),
         ("stranger:demands", "demands 'database', which nobody gives it"),
         ("stranger:no_question", "takes no question"),
-        ("stranger:not_callable", "is an int, neither a function nor a graph"),
+        ("stranger:not_callable", "is of type int, neither a function nor a graph"),
         ("stranger:instance.nothing", "stranger has no 'instance.nothing'"),
     ],
 )

@@ -19,6 +19,7 @@ from command_lines import ROOT, python
 
 from equivalence import language as spoken
 from equivalence.language import ARGPARSE, LOCALE, N_, _, ngettext
+from equivalence.phrases import RECORDED, translated
 
 pofile = pytest.importorskip("babel.messages.pofile")
 
@@ -233,23 +234,85 @@ def test_what_argparse_says_to_a_user_is_in_the_catalogue() -> None:
     assert said - to_authors <= set(ARGPARSE)
 
 
-def test_no_function_calls_a_local_variable_of_that_name() -> None:
-    """`for _ in …` hides the function in all of the function around it."""
+class Lookups(ast.NodeVisitor):
+    """Where a file looks up a message: at import, in an f-string, elsewhere."""
+
+    def __init__(self) -> None:
+        self.within: list[type[ast.AST]] = []
+        self.early: list[int] = []
+        self.hidden: list[int] = []
+
+    def generic_visit(self, node: ast.AST) -> None:
+        name = node.func if isinstance(node, ast.Call) else None
+        if isinstance(name, ast.Name) and name.id in ("_", "ngettext"):
+            if ast.JoinedStr in self.within:
+                self.hidden.append(name.lineno)
+            if not {ast.FunctionDef, ast.AsyncFunctionDef} & set(self.within):
+                self.early.append(name.lineno)
+        self.within.append(type(node))
+        super().generic_visit(node)
+        self.within.pop()
+
+
+def test_a_message_is_looked_up_where_it_is_printed() -> None:
+    """Not at import, when nobody knows who will read it; and not inside an f-string,
+    where Babel does not see it."""
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
-            names = [n for n in names if n.id == "_"]
-            stored = [n for n in names if isinstance(n.ctx, ast.Store)]
-            called = [
-                n
-                for n in ast.walk(node)
-                if isinstance(n, ast.Call)
-                and isinstance(n.func, ast.Name)
-                and n.func.id == "_"
-            ]
-            assert not (stored and called), f"{path}: {node.name}"
+        lookups = Lookups()
+        lookups.visit(ast.parse(path.read_text(encoding="utf-8")))
+        assert (lookups.early, lookups.hidden) == ([], []), path
+
+
+def literals(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_the_recorded_sentences_are_those_that_are_written() -> None:
+    """A sentence that is written otherwise now would be shown in English."""
+    rooms = [ROOT / "equivalence" / name for name in ("gateway", "runs")]
+    written = "\n".join(
+        text for room in rooms for path in room.rglob("*.py") for text in literals(path)
+    )
+    for phrase in RECORDED:
+        parts = [part for part, *_field in string.Formatter().parse(phrase)]
+        parts = [part.removeprefix("CommandFailed: ") for part in parts]
+        missing = [part for part in parts if part and part not in written]
+        assert [part for part in missing if not known(part, written)] == [], phrase
+
+
+def known(part: str, written: str) -> bool:
+    """Whether a part is put together of what is written in two places."""
+    return any(
+        part[:cut] in written and part[cut:] in written for cut in range(1, len(part))
+    )
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        (
+            "cannot reach http://127.0.0.1:9/v1: connection refused",
+            "连不上 http://127.0.0.1:9/v1：连接被拒绝",
+        ),
+        (
+            "turn 2, calculate: 5 was made up: in no question and no earlier result;"
+            " other results came in turn 3; what came of it, 10, is in the answer",
+            "第 2 轮，calculate：5 是编造的：问题和此前的结果里都没有；其他结果在第 3"
+            " 轮才返回；由此得到的 10 出现在回答里",
+        ),
+        ("the endpoint answered 401: no such key", "端点返回 401：no such key"),
+        ("a server's own words", "a server's own words"),
+        ("", ""),
+    ],
+)
+def test_a_recorded_sentence_is_told_again(
+    english: str, chinese: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert translated(english) == english
+    monkeypatch.setenv("LLM_LANG", "zh")
+    assert translated(english) == chinese
 
 
 def sources() -> Iterator[Path]:

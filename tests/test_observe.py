@@ -217,7 +217,7 @@ MODULES = {
     "does not parse": ("def agent(:", "SyntaxError"),
     "no function": (
         "agent = 5",
-        "broken:agent is an int, neither a function nor a graph",
+        "broken:agent is of type int, neither a function nor a graph",
     ),
     "nothing there": ("", "broken has no 'agent'"),
     "prints and exits": ("print('hello'); raise SystemExit", "SystemExit(None)"),

@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from equivalence.gateway import Exchange
+from equivalence.language import _, ngettext
 from equivalence.runs.steps import first_choice, text_of, tool_calls
 from equivalence.runs.words import short
 
@@ -23,16 +24,21 @@ class WirePrinter:
         the endpoint sent it."""
         messages = exchange.request["messages"]
         offered = exchange.request.get("tools") or ()
-        names = ", ".join(tool["function"]["name"] for tool in offered) or "none"
-        self.write(f"request with {len(messages)} messages, tools: {names}", "magenta")
+        names = ", ".join(tool["function"]["name"] for tool in offered) or _("none")
+        words = ngettext(
+            "request with {count} message, tools: {names}",
+            "request with {count} messages, tools: {names}",
+            len(messages),
+        )
+        self.write(words.format(count=len(messages), names=names), "magenta")
         pairs = zip(messages, self.before, strict=False)
-        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        same = sum(1 for _pair in takewhile(lambda pair: pair[0] == pair[1], pairs))
         if same:
-            self.write(f"  (the first {same} as before)", "dim")
+            self.write(_("  (the first {count} as before)").format(count=same), "dim")
         for message in messages[same:]:
             self._message(message["role"], message, message.get("tool_calls") or ())
         self.before = messages
-        self.write("reply", "magenta")
+        self.write(_("reply"), "magenta")
         reply = exchange.reply if exchange.raw_reply is None else exchange.raw_reply
         choice = first_choice(reply)
         if choice is None:
@@ -45,6 +51,10 @@ class WirePrinter:
         lines = text_of(message.get("content")).splitlines()
         for call in calls:
             function = call["function"]
-            lines.append(f"calls {function['name']}({function['arguments']})")
-        for number, line in enumerate(lines or ["(no text)"]):
+            lines.append(
+                _("calls {name}({arguments})").format(
+                    name=function["name"], arguments=function["arguments"]
+                )
+            )
+        for number, line in enumerate(lines or [_("(no text)")]):
             self.write(f"  {role}: {line}" if number == 0 else f"    {line}", "")

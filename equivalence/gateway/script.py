@@ -33,6 +33,7 @@ from equivalence.gateway.upstreams import (
     error_reply,
     model_list,
 )
+from equivalence.phrases import translated
 
 SCRIPTED = ("status", "body", "headers", "stream", "cut", "delay")
 FIELDS = (*SCRIPTED, "calls", "content", "message", "finish_reason")
@@ -45,7 +46,7 @@ def read_script(path: Path) -> list[dict[str, Any]]:
     try:
         replies = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(f"{path}: {translated(error.strerror)}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
         raise UsageError(f"{path} is not YAML in UTF-8: {words}") from None

@@ -24,6 +24,7 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.judge.compare import Verdict
+from equivalence.phrases import translated
 from equivalence.runs.record import Run
 
 FIELDS = ("left", "right", "question", "verdict", "cause", "path", "error")
@@ -78,7 +79,7 @@ def read_accepted(path: Path | None) -> Accepted:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(f"{path}: {translated(error.strerror)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML in UTF-8: {error}") from None
     entries = data.get("accepted")

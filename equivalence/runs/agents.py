@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from equivalence.errors import UsageError
+from equivalence.language import _
 
 OFFERED = ("history", "settings", "tools", "base_url", "thread_id")
 """What a function may ask for beside the question."""
@@ -58,7 +59,10 @@ def agent_of(found: Any, target: str) -> Agent:
         return found
     if inspect.isclass(found):
         raise UsageError(
-            f"{target} is a class: write module:name of an instance, or of a function"
+            _(
+                "{target} is a class: write module:name of an instance, or"
+                " of a function"
+            ).format(target=target)
         )
     if callable(getattr(found, "invoke", None)):
         return Agent(
@@ -68,8 +72,11 @@ def agent_of(found: Any, target: str) -> Agent:
         )
     if not callable(found):
         raise UsageError(
-            f"{target} is {a(found)}, neither a function nor a graph: write"
-            " module:function, a function of (question, *, history, settings, tools)"
+            _(
+                "{target} is of type {kind}, neither a function nor a graph: write"
+                " module:function, a function of (question, *, history,"
+                " settings, tools)"
+            ).format(target=target, kind=type(found).__name__)
         )
     names = _asked_for(found, target)
     return Agent(
@@ -91,7 +98,11 @@ def _asked_for(function: Callable[..., Any], target: str) -> set[str]:
         p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ]
     if not positional and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        raise UsageError(f"{target} takes no question: its first parameter is for it")
+        raise UsageError(
+            _("{target} takes no question: its first parameter is for it").format(
+                target=target
+            )
+        )
     rest = [p for p in parameters if p not in positional[:1]]
     for parameter in rest:
         plain = parameter.kind in (
@@ -103,8 +114,10 @@ def _asked_for(function: Callable[..., Any], target: str) -> set[str]:
             or (plain and parameter.name not in OFFERED)
         ):
             raise UsageError(
-                f"{target} demands {parameter.name!r}, which nobody gives it: write a"
-                f" function of (question, *, {', '.join(OFFERED)}), any of these"
+                _(
+                    "{target} demands {name!r}, which nobody gives it: write a"
+                    " function of (question, *, {offered}), any of these"
+                ).format(target=target, name=parameter.name, offered=", ".join(OFFERED))
             )
     if inspect.Parameter.VAR_KEYWORD in kinds:
         return {"history", "settings", "tools"}

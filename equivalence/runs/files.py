@@ -22,6 +22,8 @@ from typing import Any, BinaryIO
 from equivalence.errors import UsageError
 from equivalence.gateway.canonical import differences
 from equivalence.gateway.exchange import Exchange
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.record import SCHEMA, STATUSES, Asked, Run
 
 START = f'{{"schema": "{SCHEMA}"'.encode()
@@ -130,7 +132,9 @@ def from_line(line: bytes | str) -> Run:
         if exchange.raw_status is None:
             exchange.raw_reply, exchange.raw_status = exchange.reply, exchange.status
     if run.status not in STATUSES:
-        raise ValueError(f"{run.status!r} is no status - at `$.status`")
+        raise ValueError(
+            _("{status!r} is no status - at `$.status`").format(status=run.status)
+        )
     return run
 
 
@@ -146,18 +150,26 @@ def _check_schema(line: bytes) -> None:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("this is not JSON") from None
+        raise ValueError(_("this is not JSON")) from None
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema != SCHEMA:
-        told = "there is none" if schema is None else f"this is {schema!r}"
-        raise ValueError(f'no run record: its "schema" must be "{SCHEMA}", {told}')
+        told = (
+            _("there is none")
+            if schema is None
+            else _("this is {schema!r}").format(schema=schema)
+        )
+        raise ValueError(
+            _('no run record: its "schema" must be "{schema}", {told}').format(
+                schema=SCHEMA, told=told
+            )
+        )
 
 
 def _continue(exchange: Exchange, before: dict[str, Any], place: str) -> None:
     """Put the messages of the request before in front of those it adds."""
     messages, added = before.get("messages"), exchange.request["added"]
     if not isinstance(messages, list) or not isinstance(added, list):
-        raise ValueError(f"it adds to no messages - at `{place}`")
+        raise ValueError(_("it adds to no messages - at `{place}`").format(place=place))
     exchange.request = {**before, "messages": [*messages, *added]}
 
 
@@ -183,7 +195,7 @@ def read_runs(*paths: Path) -> Iterator[Run]:
     """Yield the runs of the files, one at a time. Raises UsageError if a file is not
     there or not UTF-8, or a line is not a run record; it names line and field."""
     for path in paths:
-        for _, line in _lines(path):
+        for _offset, line in _lines(path):
             yield _parsed(path, *line)
 
 
@@ -191,7 +203,11 @@ def _parsed(path: Path, number: int, line: bytes) -> Run:
     try:
         return from_line(line)
     except ValueError as error:
-        raise UsageError(f"{path}, line {number}: {error}") from None
+        raise UsageError(
+            _("{path}, line {number}: {error}").format(
+                path=path, number=number, error=translated(str(error))
+            )
+        ) from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[int, bytes]]]:
@@ -201,7 +217,9 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[int, bytes]]]:
     try:
         file = path.open("rb")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
+        raise UsageError(
+            f"{path}: {translated(error.strerror or str(error))}"
+        ) from None
     with file:
         for number, line in enumerate(file, 1):
             begins = offset
@@ -211,7 +229,10 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[int, bytes]]]:
             _check_encoding(path, number, line)
             if unfinished(line):
                 print(
-                    f"{path}, line {number}: unfinished, passed over", file=sys.stderr
+                    _("{path}, line {number}: unfinished, passed over").format(
+                        path=path, number=number
+                    ),
+                    file=sys.stderr,
                 )
             elif line.strip():
                 yield begins, (number, line)
@@ -283,7 +304,9 @@ def _check_encoding(path: Path, number: int, line: bytes) -> None:
         line.decode("utf-8")
     except UnicodeDecodeError:
         if not unfinished(line):
-            raise UsageError(f"{path}, line {number}: not UTF-8") from None
+            raise UsageError(
+                _("{path}, line {number}: not UTF-8").format(path=path, number=number)
+            ) from None
 
 
 def unfinished(line: bytes) -> bool:
@@ -314,7 +337,7 @@ class RunFile:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.is_file():
-            raise UsageError(f"{path} is not a regular file")
+            raise UsageError(_("{path} is not a regular file").format(path=path))
         self._file = _locked(path)
         try:
             self._offsets = self._read()
@@ -388,14 +411,18 @@ def _locked(path: Path) -> BinaryIO:
     except FileExistsError:  # made by another one just now
         file = path.open("r+b")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
+        raise UsageError(
+            f"{path}: {translated(error.strerror or str(error))}"
+        ) from None
     try:
         portalocker.lock(file, portalocker.LOCK_EX | portalocker.LOCK_NB)
     except portalocker.LockException:
         file.close()
         raise UsageError(
-            f"{path} is being written by another process: wait for it, or choose"
-            " another file"
+            _(
+                "{path} is being written by another process: wait for it,"
+                " or choose another file"
+            ).format(path=path)
         ) from None
     return file
 
@@ -419,6 +446,8 @@ def check_conditions(run: Run, now: Run, path: Path) -> None:
     for place, was, is_now in differences(left, right):
         name = place.removeprefix("$.").removeprefix("settings.")
         raise UsageError(
-            f"{path} holds runs with {name} {_text(was)}, now it is"
-            f" {_text(is_now)}: choose another file, or ask anew with --again"
+            _(
+                "{path} holds runs with {name} {was}, now it is {is_now}:"
+                " choose another file, or ask anew with --again"
+            ).format(path=path, name=name, was=_text(was), is_now=_text(is_now))
         )

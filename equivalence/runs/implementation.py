@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from equivalence.errors import UsageError
+from equivalence.language import N_, _
 from equivalence.runs.agents import Agent, Asking, agent_of
 
 PROTOCOLS = ("tool_calls", "text")
@@ -29,7 +30,7 @@ class Implementation:
     name: str
     target: str = ""
     """Its agent, as "module:attribute"; "" where it is a command."""
-    about: str = "your own"
+    about: str = N_("your own")
     protocol: str = "tool_calls"
     """How its model asks for tools: in the field "tool_calls", or in its "text"."""
     command: str = ""
@@ -45,12 +46,14 @@ class Implementation:
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise UsageError(
-                f"protocol {self.protocol!r} is none of {', '.join(PROTOCOLS)}"
+                _("protocol {protocol!r} is none of {protocols}").format(
+                    protocol=self.protocol, protocols=", ".join(PROTOCOLS)
+                )
             )
         if self.command and "{question}" not in self.command:
-            raise UsageError("a command needs the place {question} in it")
+            raise UsageError(_("a command needs the place {question} in it"))
         if not (self.target or self.command or self.agent is not None):
-            raise UsageError("it needs a target, as module:function, or a command")
+            raise UsageError(_("it needs a target, as module:function, or a command"))
 
     def check(self) -> None:
         """Raise UsageError if its module or its attribute is not there, as far as that
@@ -75,7 +78,7 @@ class Implementation:
 def command(line: str) -> Implementation:
     """Return the implementation that a command line starts. Raises UsageError if it has
     no place for the question."""
-    return Implementation(line, about="a command", command=line)
+    return Implementation(line, about=N_("a command"), command=line)
 
 
 def load(target: str) -> Any:
@@ -86,22 +89,34 @@ def load(target: str) -> Any:
     found = import_module(module_name)
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"{module_name} has no {attribute!r}")
+            raise UsageError(
+                _("{module_name} has no {attribute!r}").format(
+                    module_name=module_name, attribute=attribute
+                )
+            )
         found = getattr(found, part)
     return found
 
 
 def _check_target(target: str) -> tuple[str, str]:
-    module_name, _, attribute = target.partition(":")
+    module_name, _colon, attribute = target.partition(":")
     if not module_name or not attribute:
-        raise UsageError(f"{target!r} names no function: write module:function")
+        raise UsageError(
+            _("{target!r} names no function: write module:function").format(
+                target=target
+            )
+        )
     top = module_name.partition(".")[0]
     try:
         known = top in sys.modules or find_spec(top)
     except (ImportError, ValueError):
         known = None
     if not known:
-        raise UsageError(f"cannot import {target}: no module is named {top!r}")
+        raise UsageError(
+            _("cannot import {target}: no module is named {top!r}").format(
+                target=target, top=top
+            )
+        )
     return module_name, attribute
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.gateway import Exchange, Gateway, Upstream
+from equivalence.language import _
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import observe
 from equivalence.runs.record import Run
@@ -99,20 +100,28 @@ def source_of(implementation: Implementation) -> Path:
     UsageError if there is none."""
     name = implementation.name
     if not implementation.target:
-        raise UsageError(f"{name} is no Python module, so there are no lines to follow")
+        raise UsageError(
+            _("{name} is no Python module, so there are no lines to follow").format(
+                name=name
+            )
+        )
     try:
         implementation.load()
     except UsageError:
         raise
     except Exception as error:  # a user's module may do anything
         raise UsageError(
-            f"cannot import {name}: {type(error).__name__}: {error}"
+            _("cannot import {name}: {kind}: {error}").format(
+                name=name, kind=type(error).__name__, error=error
+            )
         ) from None
     module = sys.modules[implementation.target.partition(":")[0]]
     file = getattr(module, "__file__", None) or ""
     if not file.endswith(".py"):
         raise UsageError(
-            f"{name} has no Python source, so there are no lines to follow"
+            _("{name} has no Python source, so there are no lines to follow").format(
+                name=name
+            )
         )
     return Path(file)
 

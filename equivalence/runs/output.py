@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 from equivalence.errors import UsageError
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.words import visible
 
 if TYPE_CHECKING:
@@ -34,7 +36,10 @@ def run_command(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         code = 0
     except (UsageError, OSError) as error:
-        print(f"error: {one_line(error)}", file=sys.stderr)
+        print(
+            _("error: {error}").format(error=translated(one_line(error))),
+            file=sys.stderr,
+        )
         code = 2
     _drop_what_cannot_be_written()
     return code
@@ -44,7 +49,9 @@ def one_line(error: Exception) -> str:
     """Return the words of the error in one line that steers no terminal."""
     words = str(error)
     if isinstance(error, OSError) and error.strerror:
-        words = ": ".join(filter(None, (str(error.filename or ""), error.strerror)))
+        words = ": ".join(
+            filter(None, (str(error.filename or ""), translated(error.strerror)))
+        )
     return visible(" ".join(words.split()))
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivalence.errors import UsageError
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Asked
 
@@ -91,9 +93,11 @@ def read_questions(path: Path) -> list[Conversation]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8: {error}") from None
+        raise UsageError(
+            _("{path} is not UTF-8: {error}").format(path=path, error=error)
+        ) from None
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(f"{path}: {translated(error.strerror)}") from None
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
         if not line or line.startswith("#"):
@@ -101,11 +105,19 @@ def read_questions(path: Path) -> list[Conversation]:
         try:
             value = json.loads(line) if line[0] in '["' else line
         except ValueError as error:
-            raise UsageError(f"{path}, line {number}: {error}") from None
+            raise UsageError(
+                _("{path}, line {number}: {error}").format(
+                    path=path, number=number, error=error
+                )
+            ) from None
         turns = value if isinstance(value, list) else [value]
         if not turns or not all(isinstance(q, str) and q.strip() for q in turns):
-            raise UsageError(f"{path}, line {number}: a question must be a text")
+            raise UsageError(
+                _("{path}, line {number}: a question must be a text").format(
+                    path=path, number=number
+                )
+            )
         found.append(turns)
     if not found:
-        raise UsageError(f"{path} holds no question")
+        raise UsageError(_("{path} holds no question").format(path=path))
     return found

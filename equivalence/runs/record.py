@@ -6,19 +6,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from equivalence.gateway.exchange import Exchange
+from equivalence.language import N_
 
 SCHEMA = "agent-run/2"
 
 STATUSES = {
-    "completed": "answered with a text the user can read",
-    "step_limit": "the budget of model calls ended first",
-    "empty": "the last reply had no text",
-    "truncated": "the last reply was cut off by the output limit",
-    "refused": "the model or a filter refused to answer",
-    "malformed": "the last reply was not usable, by its finish_reason or its calls",
-    "unparsed_call": "the last reply looks like a tool call that nobody here can read",
-    "model_error": "the endpoint failed",
-    "failed": "the implementation itself failed",
+    "completed": N_("answered with a text the user can read"),
+    "step_limit": N_("the budget of model calls ended first"),
+    "empty": N_("the last reply had no text"),
+    "truncated": N_("the last reply was cut off by the output limit"),
+    "refused": N_("the model or a filter refused to answer"),
+    "malformed": N_("the last reply was not usable, by its finish_reason or its calls"),
+    "unparsed_call": N_(
+        "the last reply looks like a tool call that nobody here can read"
+    ),
+    "model_error": N_("the endpoint failed"),
+    "failed": N_("the implementation itself failed"),
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.gateway import Gateway, Playback, Upstream
+from equivalence.language import _
 from equivalence.runs.files import RunFile, check_conditions
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import Observed, new_run, observe
@@ -79,8 +80,14 @@ class Session:
         before = self._ended.get(key)
         if before is None:
             raise UsageError(
-                f"{asked.implementation} was not asked {asked.history[-1]!r}, which"
-                f" {asked.question!r} follows"
+                _(
+                    "{implementation} was not asked {history!r}, which"
+                    " {question!r} follows"
+                ).format(
+                    implementation=asked.implementation,
+                    history=asked.history[-1],
+                    question=asked.question,
+                )
             )
         if isinstance(before, _Taken):
             before = self._ended[key] = self._played_again(before)
@@ -91,9 +98,16 @@ class Session:
         run = self.ask(taken.implementation, taken.asked, playback)
         if run.status != taken.run.status:
             raise UsageError(
-                f"{taken.asked.implementation} was recorded with other code: on its own"
-                f" replies to {taken.asked.question!r} it ends as {run.status}, not as"
-                f" {taken.run.status}. Ask anew with --again"
+                _(
+                    "{implementation} was recorded with other code: on its own"
+                    " replies to {question!r} it ends as {status}, not as"
+                    " {recorded}. Ask anew with --again"
+                ).format(
+                    implementation=taken.asked.implementation,
+                    question=taken.asked.question,
+                    status=run.status,
+                    recorded=taken.run.status,
+                )
             )
         observed = self._ended[self._key(taken.asked)]
         assert isinstance(observed, Observed)

@@ -8,13 +8,15 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.gateway import Gateway, HttpUpstream, Script, Upstream
+from equivalence.language import N_, _
 from equivalence.runs.implementation import load
 from equivalence.settings import Settings
 
-NO_MODEL = (
-    "there is no model to ask: give --base-url and --model, set LLM_BASE_URL and"
-    ' LLM_MODEL, name an upstream in [tool.equivalence] (upstream = "script:FILE.yaml"'
-    " plays replies), or replay a recording"
+NO_MODEL = N_(
+    "there is no model to ask: give --base-url and --model, set"
+    " LLM_BASE_URL and LLM_MODEL, name an upstream in"
+    ' [tool.equivalence] (upstream = "script:FILE.yaml" plays'
+    " replies), or replay a recording"
 )
 
 NewUpstream = Callable[[int], Upstream]
@@ -30,8 +32,8 @@ def upstreams(settings: Settings, named: str | None, folder: Path) -> NewUpstrea
         endpoint = http_upstream(settings)
         return lambda number: endpoint
     if not named:
-        raise UsageError(NO_MODEL)
-    kind, _, rest = named.partition(":")
+        raise UsageError(_(NO_MODEL))
+    kind, _colon, rest = named.partition(":")
     if kind == "script":
         from equivalence.gateway.script import read_script
 

@@ -18,7 +18,7 @@ from typing import Any
 from equivalence.clock import clock
 from equivalence.errors import UsageError
 from equivalence.gateway import OpenRun
-from equivalence.runs.agents import a
+from equivalence.language import _
 from equivalence.runs.call import call_id
 from equivalence.runs.steps import Execution
 
@@ -30,8 +30,10 @@ def tool_name(tool: Any) -> str:
     if isinstance(name, str) and (callable(tool) or _is_langchain(tool)):
         return name
     raise UsageError(
-        f"{a(tool)} is no tool: write a function with a docstring, plain or async, or a"
-        " LangChain tool"
+        _(
+            "{kind} is no tool: write a function with a docstring,"
+            " plain or async, or a LangChain tool"
+        ).format(kind=type(tool).__name__)
     )
 
 
@@ -81,8 +83,10 @@ class ToolLog:
         }
         if not changed:
             raise UsageError(
-                f"the tool {tool.name!r} is a class of its own ({a(tool)}): make it of"
-                " a function, with @tool or StructuredTool.from_function"
+                _(
+                    "the tool {name!r} is a class of its own ({kind}): make it"
+                    " of a function, with @tool or StructuredTool.from_function"
+                ).format(name=tool.name, kind=type(tool).__name__)
             )
         return tool.model_copy(update=changed)
 

@@ -7,6 +7,8 @@ import re
 from typing import Any
 
 from equivalence.gateway.canonical import shown
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.record import STATUSES, Run, Step
 
 LONGEST_VALUE = 300
@@ -33,12 +35,14 @@ def short(value: Any, limit: int = LONGEST_VALUE) -> str:
 
 def ungrounded(number: str) -> str:
     """Return the mark beside a call with a number that nobody had said."""
-    return f"! {number} was {MADE_UP}"
+    return _("! {number} was made up: in no question and no earlier result").format(
+        number=number
+    )
 
 
 def not_seen(step: Step) -> str:
     """Return what is said where no result was seen."""
-    return "(no result)" if step.ok is False else "(result not known)"
+    return _("(no result)") if step.ok is False else _("(result not known)")
 
 
 def mark(step: Step) -> str:
@@ -50,8 +54,9 @@ def ending(run: Run) -> str:
     """Return the answer, or how the run ended where it has none."""
     if run.status == "completed":
         return run.answer
-    words = [f"[{run.status}] {STATUSES.get(run.status, '')}"]
-    words += [part for part in (run.error, run.answer) if part]
+    meaning = _(STATUSES.get(run.status, ""))
+    words = [f"[{run.status}] {meaning}"]
+    words += [part for part in (translated(run.error), run.answer) if part]
     return "\n".join(words)
 
 

@@ -44,6 +44,7 @@ import yaml
 
 from equivalence.clock import clock
 from equivalence.errors import UsageError
+from equivalence.phrases import translated
 from equivalence.runs.grounding import mentions
 from equivalence.runs.plan import CLOCK
 from equivalence.runs.record import Run, Step
@@ -267,7 +268,9 @@ def read_cases(path: Path, tools: Sequence[Any]) -> tuple[list[Case], Published 
         data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
         file = msgspec.convert(data, _File)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
+        raise UsageError(
+            f"{path}: {translated(error.strerror or str(error))}"
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not YAML in UTF-8: {error}") from None
     except msgspec.ValidationError as error:

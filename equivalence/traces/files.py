@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from equivalence.errors import UsageError
+from equivalence.phrases import translated
 from equivalence.runs import files
 from equivalence.runs.files import BOM, START, RunIndex
 from equivalence.runs.record import SCHEMA, Run
@@ -48,7 +49,9 @@ def read(path: Path) -> list[Run] | None:
             file.seek(0)
             data = file.read()
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from None
+        raise UsageError(
+            f"{path}: {translated(error.strerror or str(error))}"
+        ) from None
     try:
         text = data.removeprefix(BOM).decode("utf-8")
     except UnicodeDecodeError as error:

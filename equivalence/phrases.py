@@ -1,0 +1,161 @@
+"""English sentences that were not written for whoever reads them now.
+
+A record does not depend on who reads it: what the gateway and the observer write into
+one is English. So are the words of libraries. Where such a text is shown to people, it
+is told again in their language, as far as it is one of these sentences.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from equivalence.language import N_, _, language
+
+RECORDED = (
+    # the end of a run
+    N_("the endpoint failed {count} runs in a row, the last one with: {error}"),
+    N_("the endpoint answered {status}: {error}"),
+    N_("the endpoint failed: {error}"),
+    N_("it ended the program: {error}"),
+    N_(
+        "no model call came through the gateway: the agent must take its base URL from"
+        " settings.gateway_url, base_url or $OPENAI_BASE_URL"
+    ),
+    N_(
+        "it returned {kind} at place {number} of its list, which is no message:"
+        " neither a dict with a role nor a message of LangChain's"
+    ),
+    N_("it returned a {kind}, not a list of messages"),
+    N_("it returned an {kind}, not a list of messages"),
+    N_("it returned None, not a list of messages"),
+    N_("a command answers single questions, no follow-ups"),
+    N_("CommandFailed: no end within {seconds} s"),
+    N_("CommandFailed: cannot start {command}: {reason}"),
+    N_("CommandFailed: ended with {code}: {words}"),
+    # the gateway, which cannot get a reply
+    N_("the key holds characters that no header can carry: check LLM_API_KEY"),
+    N_("cannot reach {endpoint}: {reason}"),
+    N_("the reply of {endpoint} is larger than {size} MB"),
+    N_("the reply of {endpoint} broke off: {reason}"),
+    N_("{endpoint} answered {status}, which is no status of HTTP"),
+    N_("{endpoint} has moved to {place}: set LLM_BASE_URL"),
+    N_(
+        "the proxy {proxy} is of a kind that is not spoken here: set"
+        " {variable}_PROXY to an http:// proxy, or NO_PROXY={host}"
+    ),
+    N_("no host is known by the name {host}"),
+    N_("its certificate is not trusted: {reason}"),
+    N_("this is not an address"),
+    N_("connection refused"),
+    N_("connection reset"),
+    N_("connection timed out"),
+    N_("it does not speak TLS: is it http://, not https://?"),
+    N_("it hung up without a word"),
+    N_("the connection ended before it did"),
+    N_("the proxy refused: {reason}"),
+    N_("what came back is not HTTP"),
+    N_("no reply from {endpoint} within {seconds} s"),
+    # … or no use of it
+    N_("the model's server answered {status}, but {problem}"),
+    N_("the reply is not JSON: {start}"),
+    N_("the reply is not a JSON object"),
+    N_("the server reported an error: {error}"),
+    N_("the reply has no choices"),
+    N_("the reply's first choice has no message"),
+    N_("{place} is {value}, not a list of tool calls"),
+    N_("{place} is {value}, which is no tool call"),
+    N_("the reply is not usable: {reason}"),
+    N_("the request is refused: {reason}"),
+    N_("it is nested more than {depth} levels deep"),
+    # … or none of the request
+    N_("no run is open at this address, so this request is nobody's"),
+    N_("two runs share this address, so this request is nobody's"),
+    N_("no run is open at this address: it has ended, or never was"),
+    N_("the run has ended"),
+    N_("send a JSON object as application/json"),
+    N_("the gateway itself failed, {error}"),
+    # a recording that has no answer
+    N_("no model call is recorded here"),
+    N_(
+        "model call {number} is not in the recording, which ends after model call"
+        " {count}: {path} differs from model call {nearest}: recorded {recorded}, sent"
+        " {sent}"
+    ),
+    N_(
+        "model call {number} is not in the recording: {path} differs from model call"
+        " {nearest}: recorded {recorded}, sent {sent}"
+    ),
+    N_(
+        "model call {number} is not in the recording, which ends after model call"
+        " {count} with this same request"
+    ),
+    N_("model call {number} is not in the recording with this same request"),
+    N_("the call {call} is not in the recording"),
+    # warnings; of those with several parts the last part comes first
+    N_("model call {number}: the gateway repaired {repairs}"),
+    N_("the last reply looks like a tool call: {begins}"),
+    N_("{call} was asked for {times} times"),
+    N_("turn {number}, {tool}: {words}"),
+    N_("{words}; what came of it, {result}, is not in the answer"),
+    N_("{words}; what came of it, {result}, is in the answer"),
+    N_("{words}; in turn {turn} the tool was called again with nothing made up"),
+    N_("{words}; other results came in turn {turn}"),
+    N_("{number} was made up: in no question and no earlier result"),
+    N_("{numbers} were made up: in no question and no earlier result"),
+)
+"""What this package writes into records, from the outermost sentence to the parts."""
+
+FOREIGN = (
+    # the operating system
+    N_("No such file or directory"),
+    N_("Permission denied"),
+    N_("Is a directory"),
+    N_("Not a directory"),
+    N_("File exists"),
+    N_("No space left on device"),
+    N_("Address already in use"),
+    # pydantic, of a setting
+    N_("Input should be a valid integer, unable to parse string as an integer"),
+    N_("Input should be a valid number, unable to parse string as a number"),
+    N_("Input should be a valid boolean, unable to interpret input"),
+    N_("Input should be a valid dictionary"),
+    N_("Input should be a finite number"),
+    N_("Input should be a valid datetime or date, {reason}"),
+    N_("Input should be greater than or equal to {limit}"),
+    N_("Input should be greater than {limit}"),
+    N_("Input should be less than or equal to {limit}"),
+    N_("Input should be less than {limit}"),
+    N_("Input should be {choices}"),
+    # msgspec, of a table or a record
+    N_("Expected `{wanted}`, got `{found}` - at `{place}`"),
+    N_("Expected `{wanted}`, got `{found}`"),
+    N_("Object missing required field `{field}` - at `{place}`"),
+    N_("Object missing required field `{field}`"),
+    N_("The table missing required field `{field}`"),
+    N_("The table contains unknown field `{field}`"),
+    # Python
+    N_("could not convert string to float: {value}"),
+)
+"""What libraries say most often of what a user wrote."""
+
+
+def translated(text: str | None) -> str:
+    """Return the text in the language of whoever reads it, as far as it is made of
+    these sentences; a server's own words stay as they are."""
+    if language() == "en" or not text:
+        return text or ""
+    for phrase, pattern in _patterns():
+        if match := pattern.fullmatch(text):
+            parts = match.groupdict()
+            return _(phrase).format(**{k: translated(v) for k, v in parts.items()})
+    return text
+
+
+@functools.cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    found = []
+    for phrase in (*RECORDED, *FOREIGN):
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(phrase))
+        found.append((phrase, re.compile(pattern, re.DOTALL)))
+    return found
