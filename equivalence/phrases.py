@@ -28,7 +28,7 @@ RECORDED = (
     ),
     N_("it returned a {kind}, not a list of messages"),
     N_("it returned an {kind}, not a list of messages"),
-    N_("it returned None, not a list of messages"),
+    N_("it returned {kind}, not a list of messages"),
     N_("a command answers single questions, no follow-ups"),
     N_("CommandFailed: no end within {seconds} s"),
     N_("CommandFailed: cannot start {command}: {reason}"),
