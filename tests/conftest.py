@@ -1,7 +1,12 @@
 """What all tests share: neither settings nor language come from who runs them."""
 
 import os
+import signal
 import sys
+
+# What a shell starts in the background ignores Ctrl-C, and its children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 for _name in [name for name in os.environ if name.startswith("LLM_")]:
     del os.environ[_name]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -128,7 +129,15 @@ def _printed(command: str, exit_code: int) -> list[str]:
     code, output = run(command)
     assert code == exit_code, f"{command}: {code}, not {exit_code}\n{output}"
     lines = [line.rstrip() for line in output.splitlines()]
+    lines = [line for line in lines if not _OTHER_PYTHON.search(line)]
     return "\n".join(lines).strip("\n").splitlines()
+
+
+_OTHER_PYTHON = re.compile(
+    rf"\bpython \d+\.\d+\.\w+\b.*\b{re.escape(platform.python_version())}\b"
+)
+"""A line that says that a recording was made with another Python than this one. A page
+says the same on each."""
 
 
 def run(command: str) -> tuple[int, str]:
