@@ -71,7 +71,7 @@ MERMAID := 11.17.0
 	rm $(@D)/mermaid-$(MERMAID).tgz
 
 # Bring code, output and numbers in README and docs up to date with the code.
-PAGES := README.md $(wildcard docs/*.md)
+PAGES := README.md README.zh-CN.md $(wildcard docs/*.md docs/zh/*.md)
 docs: .venv/ready
 	cd docs && ../$(BIN)/python -m cogapp -I . -U -r $(addprefix ../,$(PAGES))
 

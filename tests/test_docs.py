@@ -29,7 +29,9 @@ from toolkit.lines import code_lines, stage_lines
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+ENGLISH = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+CHINESE = [*ROOT.glob("README.zh-CN.md"), *sorted((DOCS / "zh").glob("*.md"))]
+PAGES = [*ENGLISH, *CHINESE]
 CHAPTERS = sorted(DOCS.glob("[0-9]-*.md"))
 GENERATED = re.compile(r"<!-- \[\[\[cog.*?<!-- \[\[\[end\]\]\] -->", re.DOTALL)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -37,7 +39,11 @@ LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 PART_OF_CHAPTER = ("Recap", "Questions", "Exercise")
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+every_page = pytest.mark.parametrize(
+    "page",
+    PAGES,
+    ids=["zh-" * (page in CHINESE) + page.stem for page in PAGES],
+)
 every_chapter = pytest.mark.parametrize(
     "page", CHAPTERS, ids=[page.stem for page in CHAPTERS]
 )
@@ -55,16 +61,16 @@ def links(page: Path) -> Iterator[str]:
     return (match[1] for match in LINK.finditer(without_code(page)))
 
 
-def anchors(page: Path) -> set[str]:
-    """The anchors of the headings, as GitHub makes them."""
-    known: set[str] = set()
+def anchors(page: Path) -> dict[str, None]:
+    """The anchors of the headings in their order, as GitHub makes them."""
+    known: dict[str, None] = {}
     for title in HEADING.findall(FENCE.sub("", text_of(page))):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower()
         anchor = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
         number = 0
         while (numbered := f"{anchor}-{number}" if number else anchor) in known:
             number += 1
-        known.add(numbered)
+        known[numbered] = None
     return known
 
 
@@ -264,7 +270,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @every_page
 def test_code_and_output_are_not_typed_by_hand(page: Path) -> None:
     by_hand = GENERATED.sub("", text_of(page))
-    if page == ROOT / "README.md":  # the two commands that .ci/run takes from here
+    if page.parent == ROOT:  # the two commands that .ci/run takes from here
         assert by_hand.count("```console") == 1
         by_hand = by_hand.replace("```console\n$ make demo\n$ make test\n```", "")
     languages = {match[1] for match in FENCE.finditer(by_hand)}
@@ -290,14 +296,21 @@ def test_a_page_names_nothing_of_one_machine(page: Path) -> None:
 
 
 def test_no_chapter_draws_boxes_that_are_crooked_in_a_browser() -> None:
-    for page in [ROOT / "README.md", *CHAPTERS]:
+    for page in PAGES:
+        if page.parent != ROOT and not page.name[0].isdigit():
+            continue
         for match in FENCE.finditer(text_of(page)):
             assert not re.search("[┏┃│]", match[2]), page.name
 
 
-def test_the_index_has_every_page() -> None:
-    listed = {link.partition("#")[0] for link in links(DOCS / "README.md")}
-    assert {page.name for page in DOCS.glob("*.md")} - listed == {"README.md"}
+@pytest.mark.parametrize("index", [DOCS / "README.md", *DOCS.glob("zh/README.md")])
+def test_the_index_has_every_page(index: Path) -> None:
+    listed = {
+        (index.parent / link.partition("#")[0]).resolve() for link in links(index)
+    }
+    known = {index.parent / page.name for page in DOCS.glob("*.md")}
+    known = {page if page.is_file() else DOCS / page.name for page in known}
+    assert known - listed == {index}
 
 
 @every_chapter
@@ -315,9 +328,9 @@ def test_a_chapter_has_what_every_chapter_has(page: Path) -> None:
 def test_the_chapters_lead_from_one_to_the_next() -> None:
     assert len(CHAPTERS) == 6
     for earlier, later in pairwise(CHAPTERS):
-        assert f"next: [{later.stem[0]}. " in text_of(earlier).partition("\n")[0]
-        assert f"]({later.name})" in text_of(earlier).partition("\n")[0]
-        assert f"]({earlier.name}) · " in text_of(later).partition("\n")[0]
+        assert f"next: [{later.stem[0]}. " in text_of(earlier).partition("\n# ")[0]
+        assert f"]({later.name})" in text_of(earlier).partition("\n# ")[0]
+        assert f"]({earlier.name}) · " in text_of(later).partition("\n# ")[0]
 
 
 def test_every_exercise_stands_in_its_chapter() -> None:

@@ -8,6 +8,7 @@ holds nothing that varies: the window has 88 columns, LLM_… variables are remo
 from blocks.commands import comparison, console, probe, python
 from blocks.facts import (
     exercises,
+    exit_codes,
     hints,
     ladder,
     meanings,
@@ -18,11 +19,12 @@ from blocks.facts import (
 from blocks.page import table
 from blocks.pictures import plot, side_by_side
 from blocks.scenarios import (
-    RACES,
     cannot_be_equal,
     faults,
+    races,
     stock_case,
     stock_differences,
+    stock_kinds,
     stock_tally,
 )
 from blocks.source import (
@@ -37,7 +39,6 @@ from blocks.source import (
 )
 
 __all__ = [
-    "RACES",
     "cannot_be_equal",
     "code",
     "comparison",
@@ -46,6 +47,7 @@ __all__ = [
     "difference",
     "docstring",
     "exercises",
+    "exit_codes",
     "faults",
     "hints",
     "ladder",
@@ -57,12 +59,14 @@ __all__ = [
     "plot",
     "probe",
     "python",
+    "races",
     "rules",
     "say",
     "settings",
     "side_by_side",
     "stock_case",
     "stock_differences",
+    "stock_kinds",
     "stock_tally",
     "table",
 ]

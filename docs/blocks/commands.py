@@ -26,7 +26,7 @@ from typing import Any
 import cog
 from forked import forks, in_child
 
-from blocks.page import ROOT, fence, importable, language, table, value
+from blocks.page import ROOT, fence, importable, language, said, table, value
 
 WIDTH = 88
 LIMIT = 300
@@ -60,10 +60,10 @@ def console(
         shutil.copy(ROOT / path, _folder() / name)
     lines = _printed(command, exit_code)
     if without:
-        varies = "[… this line varies]"
+        varies = said("[… this line varies]")
         lines = [varies if without in line else line for line in lines]
     if (head or tail) and len(lines) > head + tail + 1:
-        cut = f"[… {len(lines) - head - tail} more lines]"
+        cut = said("[… {count} more lines]").format(count=len(lines) - head - tail)
         lines = [*lines[:head], cut, *lines[len(lines) - tail :]]
     fence("console", [f"$ {command}", *lines])
 
@@ -80,8 +80,11 @@ def comparison(command: str, *, exit_code: int = 0, drawn: bool = False) -> None
     runs = list(read_runs(kept))
     kept.unlink()
     edges = [i for i, line in enumerate(lines) if line[:1] in ("┏", "└")]
-    where = "the picture above" if drawn else "the table below"
-    lines[edges[0] : edges[-1] + 1] = [f"[… the traces: {where}]"]
+    above, below = (
+        "[… the traces: the picture above]",
+        "[… the traces: the table below]",
+    )
+    lines[edges[0] : edges[-1] + 1] = [said(above if drawn else below)]
     fence("console", [f"$ {command}", *lines])
     if not drawn:
         cog.outl()
@@ -102,7 +105,7 @@ def traces(runs: Sequence[Any]) -> None:
         )
         for number in range(depth)
     ]
-    table(("turn", *(" = ".join(names) for names in joined.values())), rows)
+    table((said("turn"), *(" = ".join(names) for names in joined.values())), rows)
 
 
 def turns(run: Any) -> Iterator[str]:

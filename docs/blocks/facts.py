@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import cog
 
-from blocks.page import ROOT, fence, importable, table
-from blocks.source import lines_of, link, place, stage_lines
+from blocks.page import ROOT, fence, importable, said, table
+from blocks.source import link, stage_lines
 
 
 def ladder() -> None:
@@ -19,8 +20,9 @@ def ladder() -> None:
         folder, file = path.split("/")
         others = {"agent.py", "successor.py"} - {file}
         lines = sum(stage_lines(ROOT / folder, without=tuple(others)).values())
-        rows.append((link(path, text=folder), holds, lines, above))
-    table(("stage", "what you hold in your hands", "lines", "what is gone"), rows)
+        rows.append((link(path, text=folder), said(holds), lines, said(above)))
+    head = ("stage", "what you hold in your hands", "lines", "what is gone")
+    table([*map(said, head)], rows)
 
 
 LADDER = (
@@ -52,20 +54,30 @@ LADDER = (
 def meanings(path: str, name: str, head: Sequence[str]) -> None:
     """Write a table {word: meaning} of the code as a table of the page."""
     found = _constant(path, name)
-    table(head, ((f"`{word}`", meaning) for word, meaning in found.items()))
+    table(head, ((f"`{word}`", said(meaning)) for word, meaning in found.items()))
+
+
+def exit_codes(head: Sequence[str]) -> None:
+    """Write the exit codes as a table, as every --help prints them."""
+    importable()
+    from equivalence.judge.exit_codes import EXIT_CODES
+
+    found = re.findall(r"^  (\d+) +(.*(?:\n {7}.*)*)", said(EXIT_CODES), re.MULTILINE)
+    table(head, ((f"`{code}`", " ".join(when.split())) for code, when in found))
 
 
 def rules() -> None:
     """Write the rules of comparing as a list."""
     for name, sentence in _constant("equivalence/judge/compare.py", "RULES").items():
-        cog.outl(f"- **{name}**: {sentence}")
+        cog.outl(
+            said("- **{name}**: {sentence}").format(name=name, sentence=said(sentence))
+        )
 
 
 def _constant(path: str, name: str) -> Any:
     """The value of a constant of a file."""
-    first, last = place(path, name)
-    statement: Any = ast.parse("\n".join(lines_of(path)[first - 1 : last])).body[0]
-    return ast.literal_eval(statement.value)
+    importable()
+    return getattr(import_module(path.removesuffix(".py").replace("/", ".")), name)
 
 
 def settings() -> None:
@@ -76,10 +88,10 @@ def settings() -> None:
     rows = []
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
-        shown = "not set" if default is None else f"`{str(default).lower()}`"
+        shown = said("not set") if default is None else f"`{str(default).lower()}`"
         note = " ".join((field.description or "").split())
-        rows.append((f"`LLM_{name.upper()}`", shown, note))
-    table(("variable", "default", "what it is"), rows)
+        rows.append((f"`LLM_{name.upper()}`", shown, said(note)))
+    table([*map(said, ("variable", "default", "what it is"))], rows)
 
 
 def hints() -> None:
@@ -88,9 +100,9 @@ def hints() -> None:
     from equivalence.runs.hints import HINTS
 
     table(
-        ("the endpoint's words have", "what to do"),
+        (said("the endpoint's words have"), said("what to do")),
         (
-            (" or ".join(f"`{word}`" for word in words), advice)
+            (said(" or ").join(f"`{word}`" for word in words), said(advice))
             for words, advice in HINTS
         ),
     )
@@ -100,8 +112,6 @@ def mermaid(module: str) -> None:
     """Write the graph of a stage as Mermaid, drawn by langgraph from the graph that the
     stage compiles."""
     importable()
-    from importlib import import_module
-
     from config import Settings, chat_model
     from toolkit.policy import by_name
     from tools import TOOLS
@@ -121,10 +131,18 @@ def exercises(chapter: str) -> None:
     for each in EXERCISES:
         if each.chapter != chapter:
             continue
-        start = link(f"exercises/{each.name}/start.py", text="where it starts")
-        cog.outl(f"**{each.number} {each.title}.** {each.task}")
+        number = each.number
+        start = link(f"exercises/{each.name}/start.py", text=said("where it starts"))
+        title = said("**{number} {title}.** {task}")
+        cog.outl(
+            title.format(number=number, title=said(each.title), task=said(each.task))
+        )
         cog.outl()
-        cog.outl(f"`python -m exercises start {each.number}` copies {start} to")
-        cog.outl(f"`my_agent.py`; `check {each.number}` says PASS, or FAIL and why;")
-        cog.outl(f"`hint {each.number}` and `solution {each.number}` help.")
+        cog.outl(said(COMMANDS).format(number=number, start=start))
         cog.outl()
+
+
+COMMANDS = """\
+`python -m exercises start {number}` copies {start} to
+`my_agent.py`; `check {number}` says PASS, or FAIL and why;
+`hint {number}` and `solution {number}` help."""

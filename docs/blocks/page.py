@@ -10,6 +10,8 @@ from typing import Any
 
 import cog
 
+from blocks.words import CHINESE
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -38,22 +40,37 @@ def value(text: Any, limit: int = 60) -> str:
     """Return a value as code for a cell of a table, in one line."""
     plain = " ".join(str(text).split())
     plain = plain if len(plain) <= limit else f"{plain[: limit - 1]}…"
-    return f"`{plain.replace('`', chr(39)).replace('|', '¦')}`" if plain else "nothing"
+    return (
+        f"`{plain.replace('`', chr(39)).replace('|', '¦')}`"
+        if plain
+        else said("nothing")
+    )
 
 
 def up() -> str:
     """What leads from the page that is being made to the project's folder."""
-    return "" if Path(cog.inFile).name == "README.md" and _in_root() else "../"
-
-
-def _in_root() -> bool:
-    return Path(cog.inFile).resolve().parent == ROOT
+    folder = Path(cog.inFile).resolve().parent
+    if not folder.is_relative_to(ROOT):
+        return "../"  # a page that a test makes up
+    return "../" * len(folder.relative_to(ROOT).parts)
 
 
 def language() -> str:
     """The language of the page, and of what is printed on it."""
     page = Path(cog.inFile)
     return "zh" if page.parent.name == "zh" or page.stem.endswith(".zh-CN") else "en"
+
+
+def said(text: str) -> str:
+    """Return a sentence of ours in the language of the page: as the catalogue of what
+    is printed has it, else as blocks/words.py does."""
+    if language() == "en":
+        return text
+    importable()
+    from equivalence.language import _
+
+    told = _(text)
+    return told if told != text else CHINESE.get(text, text)
 
 
 def importable() -> None:

@@ -6,6 +6,7 @@ is set, a file that would be drawn differently is an error instead.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -14,7 +15,7 @@ from unicodedata import east_asian_width
 
 import cog
 
-from blocks.page import ROOT, importable, up
+from blocks.page import ROOT, importable, language, said, up
 
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'Noto Sans CJK SC', sans-serif"
 INK, PALE, PAPER = "#1f2430", "#5b6472", "#ffffff"
@@ -103,8 +104,9 @@ def _is_wide(piece: str) -> bool:
     return east_asian_width(piece[-1]) in "WF"
 
 
-def _observed(names: Sequence[str], question: str) -> list[Any]:
-    """What the implementations do with the question, offline."""
+@functools.cache
+def _observed(names: tuple[str, ...], question: str) -> list[Any]:
+    """What the implementations do with the question, offline; once for all pages."""
     importable()
     from config import load_settings
     from equivalence.gateway import Gateway
@@ -122,7 +124,7 @@ def _observed(names: Sequence[str], question: str) -> list[Any]:
 
 
 def side_by_side(
-    file: str, alt: str, names: Sequence[str], labels: Mapping[str, str]
+    file: str, alt: str, names: tuple[str, ...], labels: Mapping[str, str]
 ) -> None:
     """Draw what the implementations do with QUESTION, and show the picture: columns are
     implementations, those that do the same share one; below stand the judge's words."""
@@ -141,7 +143,13 @@ def side_by_side(
         columns.setdefault((*trace[:-1], ending(run)), []).append(run.implementation)
     weights = [len(found) for found in columns.values()]
     drawing = Drawing(960)
-    drawing.text(24, 34, f"Question: {QUESTION}", size=16, bold=True)
+    drawing.text(
+        24,
+        34,
+        said("Question: {question}").format(question=QUESTION),
+        size=16,
+        bold=True,
+    )
     places = [compare(runs[0], run) for run in runs[1:]]
     place = next((found for found in places if found), None)
     left, bottom, room = 24.0, 0.0, 960 - 24 * (len(columns) + 1)
@@ -160,24 +168,42 @@ def side_by_side(
         for number, calls in enumerate(turns, 1):
             wrong = place is not None and found[-1] == runs[-1].implementation
             wrong = wrong and number == place.model_call
-            lines = [(f"turn {number}: the model asks, the tools answer", PALE)]
+            turn = said("turn {number}: the model asks, the tools answer")
+            lines = [(turn.format(number=number), PALE)]
             for asked, result in calls:
                 lines += [(line, INK) for line in wrapped(asked, wide - 34)]
                 lines += [(line, PALE) for line in wrapped(short(result), wide - 34)]
             y = _card(drawing, left, y, wide - 6, lines, BAD if wrong else LINE)
-        lines = [("answer", PALE), *((line, INK) for line in wrapped(end, wide - 34))]
+        lines = [
+            (said("answer"), PALE),
+            *((line, INK) for line in wrapped(end, wide - 34)),
+        ]
         y = _card(drawing, left, y, wide - 6, lines, LINE)
         left, bottom = left + wide + 24, max(bottom, y)
-    said = f"The judge: {runs[0].implementation} vs {', '.join(names[1:])}: "
-    if place is None:
-        drawing.text(24, bottom + 24, f"{said}equivalent", colour=GOOD, bold=True)
-    else:
-        said += f"different, cause: {place.cause}, model call {place.model_call}"
-        drawing.text(24, bottom + 24, said, colour=BAD, bold=True)
-        missing = f"{runs[0].implementation} sent: {short(place.left, 110)}"
-        drawing.text(24, bottom + 46, missing, size=12, colour=PALE)
-        other = f"{runs[-1].implementation} sent: {short(place.right, 110)}"
-        drawing.text(24, bottom + 64, other, size=12, colour=PALE)
+    verdict = said("The judge: {left} vs {right}: equivalent")
+    colour = GOOD
+    cause = number = ""
+    if place is not None:
+        verdict = said(
+            "The judge: {left} vs {right}: different,"
+            " cause: {cause}, model call {number}"
+        )
+        colour, cause, number = BAD, place.cause, str(place.model_call)
+    verdict = verdict.format(
+        left=runs[0].implementation,
+        right=", ".join(names[1:]),
+        cause=cause,
+        number=number,
+    )
+    drawing.text(24, bottom + 24, verdict, colour=colour, bold=True)
+    if place is not None:
+        for row, (run, sent) in enumerate(
+            ((runs[0], place.left), (runs[-1], place.right))
+        ):
+            words = said("{name} sent: {value}").format(
+                name=run.implementation, value=short(sent, 110)
+            )
+            drawing.text(24, bottom + 46 + 18 * row, words, size=12, colour=PALE)
         bottom += 40
     show(file, alt, drawing.svg(bottom + 44, alt))
 
@@ -236,7 +262,9 @@ def plot(
     for name, number, colour in labels:
         x, y = at(longest - 1, number)
         last = max(y + 4, last + 16)
-        drawing.text(x + 10, last, name, size=12, colour=colour, bold=colour != PALE)
+        drawing.text(
+            x + 10, last, said(name), size=12, colour=colour, bold=colour != PALE
+        )
     for (_, numbers), colour in lines:
         drawing.line([at(i, n) for i, n in enumerate(numbers)], colour, 2.5)
     show(file, alt, drawing.svg(height, alt))
@@ -244,10 +272,11 @@ def plot(
 
 def show(file: str, alt: str, svg: str) -> None:
     """Write the picture's file, and the line that shows it."""
-    path = ROOT / "docs" / "pictures" / file
+    of_language = "zh/" if language() == "zh" else ""
+    path = ROOT / "docs" / "pictures" / f"{of_language}{file}"
     if os.environ.get("PAGES_CHECK"):
         assert path.read_text(encoding="utf-8") == svg, f"{file} is out of date"
     else:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(svg, encoding="utf-8")
-    cog.outl(f"![{alt}]({up()}docs/pictures/{file})")
+    cog.outl(f"![{alt}]({up()}docs/pictures/{of_language}{file})")

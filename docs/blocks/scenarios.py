@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
+from collections import Counter
 from typing import Any
 
 import cog
 
-from blocks.page import ROOT, importable, table, value
+from blocks.page import ROOT, importable, said, table, value
 from blocks.source import link
 
 RACES = {
@@ -55,16 +56,16 @@ def stock_tally() -> None:
         columns = [row[each.name] for row in cells.values()]
         equal = sum(cell.equal for cell in columns)
         same = sum(cell.same_bytes for cell in columns)
-        rows.append((f"`{each.name}`", each.about, equal, same, len(columns)))
+        rows.append((f"`{each.name}`", said(each.about), equal, same, len(columns)))
     head = ("implementation", "what it is", "equal", "same bytes", "scenarios")
-    table(head, rows)
+    table([*map(said, head)], rows)
 
 
 def stock_differences() -> None:
     """Write each scenario in which a stock implementation differs from the first."""
     names = [each.name for each in _variants()]
     table(
-        ("scenario", *(f"`{name}`" for name in names)),
+        (said("scenario"), *(f"`{name}`" for name in names)),
         (
             (scenario, *(_stock_cell(row[name]) for name in names))
             for scenario, row in stock_cells().items()
@@ -79,17 +80,55 @@ def _stock_cell(cell: Any) -> str:
     return f"{cell.divergence.cause} {cell.divergence.model_call}"
 
 
+def stock_kinds() -> None:
+    """Write, for each kind of peculiarity, in how many scenarios each stock
+    implementation differs from the first."""
+    kinds = {name: each.kind.replace("_", " ") for name, each in _scenarios().items()}
+    cells, names = stock_cells(), [each.name for each in _variants()]
+    total = Counter(kinds[scenario] for scenario in cells)
+    unequal = Counter(
+        (kinds[scenario], name)
+        for scenario, row in cells.items()
+        for name in names
+        if not row[name].equal
+    )
+    head = (
+        *map(said, ("kind of peculiarity", "scenarios")),
+        *map("`{}`".format, names),
+    )
+    table(
+        head,
+        (
+            (said(kind), count, *(unequal[kind, name] for name in names))
+            for kind, count in total.items()
+        ),
+    )
+
+
+def races() -> None:
+    """Write which scenarios are left out, and why."""
+    table(
+        [*map(said, ("scenario", "why"))],
+        ((name, said(why)) for name, why in RACES.items()),
+    )
+
+
 def stock_case(scenario: str) -> None:
     """Write what the stock implementations made of one scenario: how their runs end,
     and where they part from the first, both values; those alike in one row."""
     cells = stock_cells()[scenario]
-    cog.outl(f"`{scenario}`: {_scenarios()[scenario].why}")
+    why = said(_scenarios()[scenario].why)
+    cog.outl(said("`{name}`: {why}").format(name=scenario, why=why))
     cog.outl()
     rows: dict[tuple[str, ...], list[str]] = {}
     for name, cell in cells.items():
         rows.setdefault(_stock_outcome(cell), []).append(f"`{name}`")
     head = ("implementation", "ends", "parts from the first", "there", "here")
-    table(head, ((", ".join(names), *outcome) for outcome, names in rows.items()))
+    said_head = [*map(said, head)]
+    table(
+        said_head,
+        ((said(", ").join(names), *outcome) for outcome, names in rows.items()),
+    )
     cog.outl()
 
 
@@ -98,7 +137,9 @@ def _stock_outcome(cell: Any) -> tuple[str, ...]:
     if cell.equal:
         return (end, "", "", "")
     found = cell.divergence
-    where = f"{found.cause}, model call {found.model_call}, `{found.path}`"
+    where = said("{cause}, model call {number}, `{path}`").format(
+        cause=found.cause, number=found.model_call, path=found.path
+    )
     return (end, where, value(found.left), value(found.right))
 
 
@@ -116,11 +157,11 @@ def faults() -> None:
     from variants import faults
 
     table(
-        ("fault", "what it does wrong", "cause"),
+        [*map(said, ("fault", "what it does wrong", "cause"))],
         (
             (
                 link("variants/faults.py", name, f"`{name}`"),
-                " ".join((getattr(faults, name).__doc__ or "").split()),
+                said(" ".join((getattr(faults, name).__doc__ or "").split())),
                 f"`{cause}`",
             )
             for name, cause in faults.FAULTS.items()
@@ -136,9 +177,9 @@ def cannot_be_equal() -> None:
     from test_scenarios import EXCEPTIONS
 
     table(
-        ("scenario", "implementation", "why"),
+        [*map(said, ("scenario", "implementation", "why"))],
         (
-            (scenario, f"`{name}`", reason)
+            (scenario, f"`{name}`", said(reason))
             for (scenario, name), reason in EXCEPTIONS.items()
         ),
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import cog
 
-from blocks.page import ROOT, fence, importable, table, up
+from blocks.page import ROOT, fence, importable, said, table, up
 
 importable()
 from toolkit.lines import code_lines, stage_lines  # noqa: E402
@@ -33,7 +33,8 @@ def code(path: str, *symbols: str, language: str = "python") -> None:
     text = apart.join(parts) if symbols else "\n".join(lines)
     fence(language, text.splitlines())
     cog.outl()
-    cog.outl(f"from {', '.join(places) or link(path)}")
+    where = said(", ").join(places) or link(path)
+    cog.outl(said("from {places}").format(places=where))
     cog.outl()
 
 
@@ -53,6 +54,7 @@ def say(text: str) -> None:
 def docstring(path: str) -> None:
     """Write what a file says about itself, as a quotation."""
     text = ast.get_docstring(ast.parse("\n".join(lines_of(path)))) or ""
+    text = "\n\n".join(map(said, text.split("\n\n")))
     for line in text.splitlines():
         cog.outl(f"> {line}".rstrip())
 
@@ -65,7 +67,8 @@ def difference(left: str, right: str, *symbols: str) -> None:
     fence("diff", [line for line in lines if not line.startswith("@@")])
     cog.outl()
     went, came = (sum(line[:1] == sign for line in lines) for sign in "-+")
-    cog.outl(f"{went} lines go, {came} come: {link(left)} to {link(right)}")
+    count = said("{went} lines go, {came} come: {left} to {right}")
+    cog.outl(count.format(went=went, came=came, left=link(left), right=link(right)))
 
 
 def _code_lines(path: str, symbols: Sequence[str]) -> list[str]:
@@ -156,4 +159,5 @@ def cost(folder: str) -> None:
     rows = [
         (link(f"{folder}/{name}", text=name), lines) for name, lines in counted.items()
     ]
-    table(("file", "lines of code"), [*rows, ("together", sum(counted.values()))])
+    rows.append((said("together"), sum(counted.values())))
+    table((said("file"), said("lines of code")), rows)
