@@ -322,7 +322,7 @@ def test_chinese_is_set_as_chinese(page: Path) -> None:
         f"{name(page)}:{number}: {line}"
         for number, line in prose(page)
         if re.search(r"[\u4e00-\u9fff][A-Za-z0-9`]|[A-Za-z0-9`][\u4e00-\u9fff]", line)
-        or re.search(r"[\u4e00-\u9fff][,;:?!]|[，。；：？！] ", line)
+        or re.search(r"[\u4e00-\u9fff][,;:?!]|[，。；：？！] (?!\|)", line)
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -338,6 +338,21 @@ def test_a_paragraph_is_one_line(page: Path) -> None:
         if line.strip() and not begins.match(line) and lines.get(number - 1, "").strip()
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@in_chinese
+def test_no_star_is_left_in_the_text(page: Path) -> None:
+    """Markdown does not end what is bold between a full stop and a Chinese letter."""
+    markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark")
+    markdown.enable("table")
+    texts = [
+        piece.content
+        for token in markdown.parse(text_of(page))
+        for piece in token.children or ()
+        if piece.type == "text"
+    ]
+    assert len(texts) > 20
+    assert not [text for text in texts if re.search(r"\*\*|\*\S|\S\*", text)]
 
 
 # ------------------------------------------------------------------------- switches

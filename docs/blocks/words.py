@@ -29,7 +29,7 @@ CHINESE = {
     "the endpoint's words have": "端点的报错里有",
     "what to do": "怎么办",
     "where it starts": "起点代码",
-    "**{number} {title}.** {task}": "**{number} {title}。** {task}",
+    "**{number} {title}.** {task}": "**{number} {title}**。{task}",
     "`python -m exercises start {number}` copies {start} to\n"
     "`my_agent.py`; `check {number}` says PASS, or FAIL and why;\n"
     "`hint {number}` and `solution {number}` help.": (
@@ -161,6 +161,29 @@ CHINESE = {
     ),
     "create_agent itself puts a tool message behind a call that did not parse": (
         "create_agent 会自己在解析失败的调用后面补一条 tool 消息"
+    ),
+    # the file of accepted differences
+    "Differences that somebody knows and accepts, as a file lists them.": (
+        "已知并且接受的不同，列在一个文件里。"
+    ),
+    "It is TOML, one entry a difference, each with a reason; of the other fields those"
+    " that\nstand there must all be those of the verdict. In texts, * stands for"
+    " anything:": (
+        "文件是 TOML，一条一项，每项都要有理由（reason）；其他字段写了哪些，"
+        "就要与判定的哪些全部相符。文本里的 * 匹配任意内容："
+    ),
+    '    [[accepted]]\n    reason = "the new client sends no temperature"\n'
+    '    left = "old"                  # names of the implementations\n'
+    '    right = "new"\n    question = "*weather*"\n'
+    '    verdict = "different"         # or "inconclusive", where both fail alike\n'
+    '    cause = "request"\n    path = "$.temperature"\n'
+    '    error = "*no such model*"     # of both runs, where they failed': (
+        '    [[accepted]]\n    reason = "新客户端不发送 temperature"\n'
+        '    left = "old"                  # 两个实现的名字\n'
+        '    right = "new"\n    question = "*天气*"\n'
+        '    verdict = "different"         # 或者 "inconclusive"：两边同样失败\n'
+        '    cause = "request"\n    path = "$.temperature"\n'
+        '    error = "*no such model*"     # 两边都失败时，双方的错误'
     ),
     # planted faults
     "The system message stands behind the conversation.": "system 消息放到了对话末尾。",
