@@ -85,8 +85,8 @@ CHINESE = {
     "equal": "相等",
     "same bytes": "字节相同",
     "ends": "结局",
-    "parts from the first": "在哪里与第一个分岔",
-    "there": "第一个的值",
+    "parts from the first": "与基线的分歧",
+    "there": "基线的值",
     "here": "它的值",
     "why": "原因",
     "fault": "故障",
@@ -153,7 +153,7 @@ CHINESE = {
     "whether two calls meet is a matter of time": "两个调用能否碰到一起，要看时机",
     "create_react_agent alone, which is the first, takes the server's name off the"
     " message": (
-        "只有 create_react_agent（也就是第一个）会把服务端写的 name 从消息上去掉"
+        "只有 create_react_agent（也就是基线）会把服务端写的 name 从消息上去掉"
     ),
     "it reads replies itself, and what langchain's client fails on or drops without"
     " repairs it answers": (
