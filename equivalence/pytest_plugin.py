@@ -188,6 +188,7 @@ class Equivalence:
             load_settings(needs_key=self.mode != "none", **options),
             offered,
             name,
+            redaction=table.redaction,
         )
         return plan, Judge(rules, read_accepted(Path(accept) if accept else None))
 
@@ -209,7 +210,7 @@ class Equivalence:
 
         recorded = {run.asked: run for run in read_runs(self.file)}
         for _, one, asked in replace(plan, implementations=sources).runs():
-            if asked not in recorded:
+            if plan.redaction.asked(asked) not in recorded:
                 raise NotRecorded(
                     f"{asked.question!r} is not in {self.file.name} for {one.name}:"
                     f" record it with\n  {self._command('new')}"
@@ -227,7 +228,7 @@ class Equivalence:
         with RunFile(self.file) as out:
             session = Session(plan, self._gateway(plan.settings))
             for number, one, asked in plan.runs():
-                if taken := out.get(asked):
+                if taken := out.get(plan.redaction.asked(asked)):
                     session.take(one, asked, taken)
                     continue
                 run = session.ask(one, asked, new_upstream(number))
@@ -262,9 +263,10 @@ class Equivalence:
         played: dict[Any, dict[str, Run]] = {}
         for _, one, asked in plan.runs():
             source = replace(asked, implementation=sources[one.protocol])
-            run = recorded[source]
+            run = recorded[plan.redaction.asked(source)]
             tools = None if run_tools else RecordedTools(plan.tools, run)
-            again = session.ask(one, asked, Playback(run.model_calls, ignores), tools)
+            playback = Playback(run.model_calls, ignores, plan.redaction.request)
+            again = session.ask(one, asked, playback, tools)
             if one.name == source.implementation and _strayed(again):
                 raise NotRecorded(
                     f"{one.name} does not do any more what was recorded of it:"

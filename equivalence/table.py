@@ -15,6 +15,9 @@ it, and that folder is searched for modules:
     new = { target = "app.v2:run", about = "after the migration" }
 
     [tool.equivalence.variants]            # known by name, not run by default
+
+    [tool.equivalence.redact]              # taken out before anything is written
+    patterns = { phone = "1[0-9]{10}" }    # see runs/redaction.py
 """
 
 from __future__ import annotations
@@ -32,6 +35,16 @@ from equivalence.errors import UsageError
 from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs.implementation import Implementation
+from equivalence.runs.redaction import NOTHING, Redaction
+
+
+class _Redact(msgspec.Struct, forbid_unknown_fields=True):
+    """The rules of redaction as the table writes them, see Redaction."""
+
+    patterns: dict[str, str] = {}
+    paths: tuple[str, ...] = ()
+    function: str = ""
+
 
 FIELDS: Mapping[str, Any] = {
     "tools": str,
@@ -40,6 +53,7 @@ FIELDS: Mapping[str, Any] = {
     "upstream": str,
     "implementations": dict[str, Any],
     "variants": dict[str, Any],
+    "redact": _Redact,
 }
 """What the table may say, and of what type it is."""
 
@@ -55,6 +69,7 @@ class Table:
     questions: Path | None = None
     cases: Path | None = None
     upstream: str | None = None
+    redaction: Redaction = NOTHING
 
     @property
     def folder(self) -> Path:
@@ -146,7 +161,16 @@ def _table(file: Path, data: Any) -> Table:
         path("questions"),
         path("cases"),
         data.get("upstream"),
+        _redaction(file, data.get("redact", {})),
     )
+
+
+def _redaction(file: Path, value: Any) -> Redaction:
+    rules = msgspec.convert(value, _Redact)
+    try:
+        return Redaction(rules.patterns, rules.paths, rules.function)
+    except UsageError as error:
+        raise UsageError(f"{file}, tool.equivalence.{error}") from None
 
 
 def _fields_are() -> str:

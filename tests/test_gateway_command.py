@@ -20,11 +20,13 @@ from equivalence.runs.recording import Recorder
 from equivalence.settings import Settings
 
 
-def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+def start(
+    *arguments: str, cwd: Path = ROOT / "docs", **environment: str
+) -> subprocess.Popen[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("LLM_")}
     return subprocess.Popen(
         [sys.executable, "-m", "equivalence", "gateway", *arguments],
-        cwd=ROOT / "docs" if (ROOT / "docs").is_dir() else ROOT,
+        cwd=cwd,
         env={**kept, "PYTHONPATH": str(ROOT), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

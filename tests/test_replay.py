@@ -351,9 +351,35 @@ def test_committed_recordings_are_small() -> None:
 
 # --------------------------------------------------------- tools that are not run again
 
+DUMPS = """
+import json, openai
+def agent(question, *, base_url, tools):  # results as JSON, known errors as their words
+    client = openai.OpenAI(base_url=base_url, api_key="x", max_retries=0)
+    named = {tool.__name__: tool for tool in tools}
+    schemas = [{"type": "function", "function": {"name": name}} for name in named]
+    messages = [{"role": "user", "content": question}]
+    while True:
+        reply = client.chat.completions.create(
+            model="m", messages=messages, tools=schemas
+        ).choices[0].message
+        messages.append(reply.model_dump(exclude_none=True))
+        for call in reply.tool_calls or ():
+            arguments = json.loads(call.function.arguments)
+            try:
+                content = json.dumps(named[call.function.name](**arguments))
+            except KeyError as error:
+                content = f"unknown: {error}"
+            messages.append(
+                {"role": "tool", "tool_call_id": call.id, "content": content}
+            )
+        if not reply.tool_calls:
+            return messages
+"""
 
+
+@pytest.mark.parametrize("callers", [CALLERS, ["dumps:agent"]], ids=["ladder", "own"])
 def test_recorded_tools_are_not_run_again(
-    own: Path, capsys: pytest.CaptureFixture[str]
+    own: Path, capsys: pytest.CaptureFixture[str], callers: list[str]
 ) -> None:
     """Nobody's mail is sent again, and a changed value is no difference."""
     tools = '''
@@ -366,24 +392,30 @@ def send(to: str, times: int = 1) -> dict:
 def fail(text: str) -> str:
     """Fail."""
     raise KeyError(text)
-TOOLS = [send, fail]
+def size(of: str) -> int:
+    """Return how large it is."""
+    return 7
+TOOLS = [send, fail, size]
 '''
+    (own / "dumps.py").write_text(DUMPS)
     (own / "mail.py").write_text(tools)
     (own / "replies.yaml").write_text(
-        '- calls: [[send, \'{"to": "a"}\', a], [fail, \'{"text": "x"}\', b]]\n- done\n'
+        '- calls: [[send, \'{"to": "a"}\', a], [fail, \'{"text": "x"}\', b],\n'
+        '    [size, \'{"of": "y"}\', c]]\n- done\n'
     )
     table = (own / "pyproject.toml").read_text("utf-8")
     table = table.replace('"offline_model:OfflineModel"', '"script:replies.yaml"')
     table = table.replace('"tools:TOOLS"', '"mail:TOOLS"')
     (own / "pyproject.toml").write_text(table, "utf-8")
-    names = [part for name in CALLERS for part in ("--implementation", name)]
+    names = [part for name in callers for part in ("--implementation", name)]
     assert main(["record", "go", *names, "--out", "r.jsonl"]) == 0
-    assert (own / "sent").read_text() == "a" * len(CALLERS)
+    assert (own / "sent").read_text() == "a" * len(callers)
     capsys.readouterr()
-    assert main(["replay", "r.jsonl", "--tools", "recorded"]) == 0
+    replayed = ["replay", "r.jsonl", *names]
+    assert main([*replayed, "--tools", "recorded"]) == 0
     assert capsys.readouterr().out.startswith("Tools: their recorded results.")
-    assert (own / "sent").read_text() == "a" * len(CALLERS)
-    assert main(["replay", "r.jsonl"]) == 1  # the tool answers differently now
+    assert (own / "sent").read_text() == "a" * len(callers)
+    assert main(replayed) == 1  # the tool answers differently now
     out = capsys.readouterr().out
     assert out.startswith("Tools: run again.")
     assert "cause: tool" in " ".join(out.split())

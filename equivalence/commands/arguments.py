@@ -161,6 +161,7 @@ def plan_of(arguments: argparse.Namespace, table: Table) -> Plan:
         tools_name,
         arguments.repeats,
         getattr(arguments, "note", ""),
+        table.redaction,
     )
 
 

@@ -86,9 +86,10 @@ def _gathered(arguments: argparse.Namespace, table: Table) -> Iterator[Run]:
     """The runs, from the files they were recorded in or made now."""
     if arguments.recorded:
         names = arguments.implementation
+        questions = table.redaction.texts(arguments.question)
         for path in arguments.recorded:
             for run in _latest(path):
-                if arguments.question and run.question not in arguments.question:
+                if questions and run.question not in questions:
                     continue
                 if not names or run.implementation in names:
                     yield run

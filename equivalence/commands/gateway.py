@@ -27,7 +27,11 @@ def gateway_command(arguments: argparse.Namespace, table: Table) -> int:
         recorder = None
         if file is not None:
             recorder = Recorder(
-                file, settings, name=arguments.name, idle=arguments.idle
+                file,
+                settings,
+                name=arguments.name,
+                idle=arguments.idle,
+                redaction=table.redaction,
             )
         try:
             gateway = new_gateway(

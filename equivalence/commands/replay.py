@@ -38,7 +38,8 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
     recorded = list({run.asked: run for run in read_runs(path)}.values())
     if not recorded:
         raise UsageError(f"{path} holds no run")
-    wanted = [run for run in recorded if _wanted(run, recorded, arguments.question)]
+    questions = table.redaction.texts(arguments.question)
+    wanted = [run for run in recorded if _wanted(run, recorded, questions)]
     if not wanted:
         raise UsageError(f"{path} has no recorded run of these questions to replay")
     own = arguments.implementation is None and not arguments.commands
@@ -67,7 +68,13 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
         each
         for runs, one in pairs
         for each in replay(
-            runs, one, tools, judge, tools_recorded=tools_recorded, live=live
+            runs,
+            one,
+            tools,
+            judge,
+            tools_recorded=tools_recorded,
+            live=live,
+            redaction=table.redaction,
         )
     )
     with run_file(arguments.out) as out:

@@ -41,7 +41,7 @@ def score_command(arguments: argparse.Namespace, table: Table) -> int:
             " (cases = ...)"
         )
     cases, published = read_cases(path, load_tools(table.tools or ""))
-    benchmark = Benchmark(cases)
+    benchmark = Benchmark(cases, table.redaction)
     expected = 0
     failure: EndpointFailed | None = None
     interrupted = False
@@ -100,6 +100,7 @@ def _plan(arguments: argparse.Namespace, table: Table, cases: Sequence[Case]) ->
         settings_of(arguments).model_copy(update={"clock": CLOCK}),
         load_tools(table.tools or ""),
         table.tools or "",
+        redaction=table.redaction,
     )
 
 

@@ -47,11 +47,20 @@ def step_command(arguments: argparse.Namespace, table: Table) -> int:
             upstream: Upstream
             if new_upstream is None:
                 run = _answers_for(implementation, recorded)
-                settings, upstream = settings_recorded(run), Playback(run.model_calls)
+                settings = settings_recorded(run)
+                upstream = Playback(run.model_calls, redact=table.redaction.request)
             else:
                 upstream = new_upstream(number)
             traces.append(
-                trace(implementation, question, settings, gateway, tools, upstream)
+                trace(
+                    implementation,
+                    question,
+                    settings,
+                    gateway,
+                    tools,
+                    upstream,
+                    table.redaction,
+                )
             )
     inputs = [arguments.recorded] if arguments.recorded else []
     print(write_steps(traces, arguments.out, *inputs))

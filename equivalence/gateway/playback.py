@@ -24,16 +24,19 @@ class Playback:
 
     Model calls that were under way together may come in another order than recorded:
     among them, the first with the same request answers. `ignores` tells of a JSON path
-    in a request whether what stands there is passed over.
+    in a request whether what stands there is passed over; `redact` takes out of a
+    request what was taken out of the recorded ones.
     """
 
     def __init__(
         self,
         model_calls: Sequence[Exchange] = (),
         ignores: Callable[[str], bool] = lambda path: False,
+        redact: Callable[[dict[str, Any]], dict[str, Any]] = lambda request: request,
     ) -> None:
         self.calls = list(model_calls)
         self.ignores = ignores
+        self.redact = redact
         self.requests = [canonical_request(call.request) for call in self.calls]
         self.left = list(range(len(self.calls)))
         self.asked = 0
@@ -44,7 +47,7 @@ class Playback:
     def next_reply(self, request: dict[str, Any]) -> Reply | None:
         """Return the recorded reply to the request and go on; None where the request is
         not one of those recorded at this place."""
-        sent = canonical_request(request)
+        sent = canonical_request(self.redact(request))
         for index in self._together():
             if self._difference(index, sent) is None:
                 self.left.remove(index)
@@ -79,7 +82,8 @@ class Playback:
         nearest = self.left[0] if self.left else len(self.calls) - 1
         if not self.left:
             where += f", which ends after model call {len(self.calls)}"
-        place = self._difference(nearest, canonical_request(request))
+        sent = canonical_request(self.redact(request))
+        place = self._difference(nearest, sent)
         if place is None:
             return f"{where} with this same request"
         path = place[0]
@@ -110,10 +114,11 @@ class Fork:
         first_live: int,
         live: Upstream,
         ignores: Callable[[str], bool] = lambda path: False,
+        redact: Callable[[dict[str, Any]], dict[str, Any]] = lambda request: request,
     ) -> None:
         recorded = model_calls[: first_live - 1]
         self.recorded = Playback(
-            recorded, lambda path: path == "$.model" or ignores(path)
+            recorded, lambda path: path == "$.model" or ignores(path), redact
         )
         self.live = live
 

@@ -44,6 +44,7 @@ RULES = {
     " answer.",
     "attempts": "An attempt that failed and was repeated by the client is not compared:"
     " the server failed, not the code.",
+    "redacted": "What was redacted looks the same on both sides: it is not compared.",
 }
 """What is ignored when two runs are compared, each with its reason."""
 
@@ -402,9 +403,9 @@ def _paired(
 def ignored(left: Run, right: Run, rules: Rules = STRICT) -> set[str]:
     """Return the names of the RULES by which the two runs were equal where they are not
     the same to the letter."""
+    found = {"redacted"} if left.redacted or right.redacted else set()
     if by := by_steps(left, right, rules):
-        return {by}
-    found = set()
+        return {by, *found}
     for run in (left, right):
         if len(run.exchanges) != len(run.model_calls):
             found.add("attempts")

@@ -18,6 +18,7 @@ from equivalence.runs.implementation import Implementation
 from equivalence.runs.plan import Plan
 from equivalence.runs.record import Run
 from equivalence.runs.recorded_tools import RecordedTools
+from equivalence.runs.redaction import NOTHING, Redaction
 from equivalence.runs.session import Session
 from equivalence.runs.upstreams import NewUpstream, new_gateway
 from equivalence.settings import Settings
@@ -61,6 +62,7 @@ def replay(
     *,
     tools_recorded: bool = False,
     live: Live | None = None,
+    redaction: Redaction = NOTHING,
 ) -> Iterator[Replayed]:
     """Yield each of the recorded runs with the implementation in its place, on the
     recorded replies; they are those of one source, in the order of their conversations.
@@ -77,7 +79,14 @@ def replay(
         changes = {"model": live.model, "base_url": live.base_url}
         settings = settings.model_copy(update=changes)
     conversations = [[*run.history, run.question] for run in runs]
-    plan = Plan([implementation], conversations, settings, tools, runs[0].tools)
+    plan = Plan(
+        [implementation],
+        conversations,
+        settings,
+        tools,
+        runs[0].tools,
+        redaction=redaction,
+    )
     closing = live.new_upstream(0) if live else Playback()
     with new_gateway(settings, closing) as gateway:
         session = Session(plan, gateway)
@@ -86,10 +95,16 @@ def replay(
             given = RecordedTools(tools, run) if tools_recorded else None
             rules = replace(judge.rules, by="steps") if run.rebuilt else judge.rules
             ignores = rules.ignores_in_request
-            upstream: Upstream = Playback(run.model_calls, ignores)
+            upstream: Upstream = Playback(run.model_calls, ignores, redaction.request)
             if live:
                 beyond = live.new_upstream(number)
-                upstream = Fork(run.model_calls, live.first_call, beyond, ignores)
+                upstream = Fork(
+                    run.model_calls,
+                    live.first_call,
+                    beyond,
+                    ignores,
+                    redaction.request,
+                )
             again = session.ask(implementation, mine, upstream, given)
             if given is not None:
                 again.warnings += [

@@ -21,6 +21,7 @@ from equivalence.language import _
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import observe
 from equivalence.runs.record import Run
+from equivalence.runs.redaction import NOTHING, Redaction
 from equivalence.runs.steps import Execution, first_choice
 from equivalence.settings import Settings
 
@@ -68,6 +69,7 @@ def trace(
     gateway: Gateway,
     tools: Iterable[Callable[..., Any]],
     upstream: Upstream | None = None,
+    redaction: Redaction = NOTHING,
 ) -> Trace:
     """Let the implementation answer one question, and return which lines of its module
     were at work.
@@ -90,8 +92,11 @@ def trace(
             upstream=upstream,
             on_exchange=watch.exchange,
             on_execution=watch.execution,
+            redaction=redaction,
         )
     found.run = observed.run
+    for each in found.events:
+        each.messages[:] = redaction.request({"messages": each.messages})["messages"]
     return found
 
 

@@ -25,6 +25,7 @@ from equivalence.runs.agents import Asking
 from equivalence.runs.grounding import mark
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
+from equivalence.runs.redaction import NOTHING, Redaction
 from equivalence.runs.steps import (
     Execution,
     answer,
@@ -75,10 +76,12 @@ def observe(
     on_exchange: Callable[[Exchange], None] | None = None,
     on_execution: Callable[[Execution], None] | None = None,
     on_text: Callable[[str], None] | None = None,
+    redaction: Redaction = NOTHING,
 ) -> Observed:
     """Let the implementation answer one question, `after` an earlier one of the same
     conversation, and return what it did. `on_text` is told each piece of the text of a
-    streamed reply as it is written, from the gateway's thread.
+    streamed reply as it is written, from the gateway's thread. `redaction`: what is
+    taken out of the record; the conversation keeps it.
 
     Whatever its agent, its module or its endpoint does ends in the record;
     KeyboardInterrupt passes.
@@ -126,7 +129,7 @@ def observe(
         names if offered.taken else None,
     )
     after_it = history if failure else conversation
-    return Observed(run, after_it, wire.kept, thread_id)
+    return Observed(redaction.run(run), after_it, wire.kept, thread_id)
 
 
 NO_MODEL_CALL = (

@@ -14,6 +14,7 @@ from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Asked
+from equivalence.runs.redaction import NOTHING, Redaction
 
 if TYPE_CHECKING:
     from equivalence.settings import Settings
@@ -37,13 +38,27 @@ class Plan:
     tools_name: str = ""
     repeats: int = 1
     note: str = ""
+    redaction: Redaction = NOTHING
+    """What is taken out of every run."""
 
     def __post_init__(self) -> None:
-        """Tell apart what has the same name, and fix the clock."""
+        """Tell apart what has the same name, and fix the clock. Raise UsageError if
+        two questions would have one record."""
         object.__setattr__(self, "implementations", _named(self.implementations))
         if self.settings.clock is None:
             fixed = self.settings.model_copy(update={"clock": CLOCK})
             object.__setattr__(self, "settings", fixed)
+
+        told: dict[Asked, Asked] = {}
+        for _number, _one, asked in self.runs() if self.redaction else ():
+            other = told.setdefault(self.redaction.asked(asked), asked)
+            if other != asked:
+                raise UsageError(
+                    _(
+                        "with redact, {one!r} and {other!r} are one question: ask"
+                        " them in other words, so that their records can be told apart"
+                    ).format(one=other.question, other=asked.question)
+                )
 
     def __len__(self) -> int:
         """How many runs it takes."""

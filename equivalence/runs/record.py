@@ -50,6 +50,9 @@ class Step:
     """What the tool gave back, or the exception it raised, where the model read
     something else; None where it is the same, or has no text that would be the same in
     another process."""
+    returned_json: bool = False
+    """Whether what the tool gave back was another JSON value than a text: a record has
+    its JSON then."""
     ungrounded: list[dict[str, Any]] = field(default_factory=list)
     """The numbers of the arguments that nobody had said before: each a dict of
     "number", as the model wrote it, and its "argument"; "arrived", the turn of the
@@ -97,6 +100,9 @@ class Run:
     """The model calls, from 1, whose reply could not be read as the model wrote it."""
     steps: list[Step] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    redacted: list[dict[str, Any]] = field(default_factory=list)
+    """What was taken out before it was written: each a dict of "rule", by its name in
+    the table, and "times", how often in all requests, replies and fields."""
     rebuilt: str = ""
     """The foreign format it was read from, where that does not keep requests as they
     were sent: its exchanges are rebuilt then, and not compared. Empty: they are what

@@ -7,8 +7,11 @@ recording is named, and the model gets an error.
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import functools
 import inspect
+import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -80,8 +83,22 @@ def _again(step: Step) -> Any:
     """What the tool gave back, or raise what it raised."""
     given = step.result if step.returned is None else step.returned
     if step.ok is not False:
+        with contextlib.suppress(ValueError):  # something was taken out of it
+            return json.loads(given or "") if step.returned_json else given
         return given
     kind, _, words = (step.returned or "").partition(": ")
     if kind.isidentifier():
-        raise type(kind, (Exception,), {})(words)
+        raise _exception(kind, words)
     return RecordedError(given or "")
+
+
+def _exception(kind: str, words: str) -> Exception:
+    """An exception of that name and these words; of Python's own kinds also for the
+    agent's `except`. Others cannot be had: a record does not decide what is imported.
+    """
+    base = getattr(builtins, kind, Exception)
+    if not (isinstance(base, type) and issubclass(base, Exception)):
+        base = Exception
+    made: Any = type(kind, (base,), {"__str__": lambda self: words})
+    raised: Exception = made.__new__(made, words)  # some kinds want more to begin with
+    return raised

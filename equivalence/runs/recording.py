@@ -7,6 +7,7 @@ be recorded by changing its base URL.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -14,11 +15,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from equivalence.errors import UsageError
 from equivalence.gateway import Exchange
 from equivalence.runs.files import RunFile
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import complete
 from equivalence.runs.record import Run
+from equivalence.runs.redaction import NOTHING, Redaction
 from equivalence.runs.steps import text_of
 from equivalence.settings import Settings
 
@@ -54,12 +57,14 @@ class Recorder:
         name: str = "gateway",
         idle: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
+        redaction: Redaction = NOTHING,
     ) -> None:
         self.file = file
         self.settings = settings
         self.implementation = Implementation(name, command=f"{name} {{question}}")
         self.idle = idle
         self._clock = clock
+        self._redaction = redaction
         self._open: list[_Conversation] = []
         self._lock = threading.Lock()
 
@@ -89,7 +94,14 @@ class Recorder:
         for conversation in list(self._open):
             if now - conversation.latest >= self.idle:
                 self._open.remove(conversation)
-                self.file.append(self._run(conversation))
+                try:
+                    run = self._run(conversation)
+                except (
+                    UsageError
+                ) as error:  # of the user's redaction: nothing may go on
+                    print(f"not recorded: {error}", file=sys.stderr)
+                    continue
+                self.file.append(run)
 
     def _run(self, conversation: _Conversation) -> Run:
         """The record: the question is the last thing that the user had said when it
@@ -109,9 +121,10 @@ class Recorder:
             settings={**self.settings.recorded(), "model": model},
             recorded=conversation.recorded,
         )
+        complete(run, conversation.exchanges, [], None, None, self.implementation, None)
+        run = self._redaction.run(run)
         while run.asked in self.file:  # asked before: another try of the same
             run.repeat += 1
-        complete(run, conversation.exchanges, [], None, None, self.implementation, None)
         return run
 
 

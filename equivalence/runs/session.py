@@ -58,6 +58,7 @@ class Session:
             repeat=asked.repeat,
             tools_name=self.plan.tools_name,
             note=self.plan.note,
+            redaction=self.plan.redaction,
         )
         self._keep(asked, observed)
         return observed.run
@@ -94,7 +95,7 @@ class Session:
         return before
 
     def _played_again(self, taken: _Taken) -> Observed:
-        playback = Playback(taken.run.model_calls)
+        playback = Playback(taken.run.model_calls, redact=self.plan.redaction.request)
         run = self.ask(taken.implementation, taken.asked, playback)
         if run.status != taken.run.status:
             raise UsageError(
@@ -156,7 +157,7 @@ def gather(
             conversation = asked.implementation, asked.repeat, asked.history
             recorded = None
             if out is not None and not again and conversation not in renewed:
-                recorded = out.get(asked)
+                recorded = out.get(plan.redaction.asked(asked))
             if recorded and recorded.status != "model_error":
                 now = session.now(implementation, asked)
                 check_conditions(recorded, now, out.path)  # type: ignore[union-attr]

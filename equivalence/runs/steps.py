@@ -51,6 +51,8 @@ class Execution:
     returned: str | None = None
     """What the tool gave back: a text, or the JSON of a plain value; None for anything
     else, of which nothing is the same in another process."""
+    json: bool = False
+    """Whether that is the JSON of another value than a text."""
     raised: str | None = None
     """The exception, where it raised one: "ValueError: no such city"."""
     ok: bool = False
@@ -156,6 +158,7 @@ def _step(
             step.result = returned
         elif returned != step.result:
             step.returned = returned
+        step.returned_json = execution.json
     return step
 
 

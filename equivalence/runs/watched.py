@@ -156,6 +156,7 @@ def _returned(execution: Execution, result: Any) -> None:
         return
     try:
         execution.returned = _encodable(json.dumps(result, ensure_ascii=False))
+        execution.json = True
     except Exception:  # a value of the user's may raise at anything
         execution.returned = None
 

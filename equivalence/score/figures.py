@@ -11,6 +11,7 @@ from typing import Any
 
 from equivalence.gateway.exchange import Exchange
 from equivalence.runs.record import Run
+from equivalence.runs.redaction import NOTHING, Redaction
 from equivalence.runs.steps import first_choice
 from equivalence.score.cases import KINDS, Case, Outcome, check
 
@@ -147,12 +148,12 @@ def _share(part: int, whole: int) -> float | None:
 class Benchmark:
     """Puts runs together to cases."""
 
-    def __init__(self, cases: Sequence[Case]) -> None:
+    def __init__(self, cases: Sequence[Case], redaction: Redaction = NOTHING) -> None:
         self.cases = cases
         self.models: dict[str, None] = {}
         """The models that the runs were made with."""
         self._places = {
-            tuple(question.ask for question in case.questions[: turn + 1]): (case, turn)
+            redaction.texts([q.ask for q in case.questions[: turn + 1]]): (case, turn)
             for case in cases
             for turn in range(len(case.questions))
         }
