@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import python
+from command_lines import ROOT, python
 from test_gateway_command import start, stop, url_of
 from wire import send
 
 from equivalence.cli import main
 from equivalence.runs.files import read_runs
+from equivalence.table import read_table
 
 PHONE, ACCOUNT, MAIL = "13812345678", "ACC-7788-XYZ", "ann@example.org"
 SECRETS = (PHONE, ACCOUNT, MAIL, MAIL.replace("@", "\\u0040"))
@@ -214,7 +215,8 @@ def test_the_gateway_alone_writes_nothing_that_it_cannot_clean(bank: Path) -> No
     asked = {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
     assert send(url_of(process), json.dumps(asked).encode()).status == 200
     _, err = stop(process)
-    assert "not recorded: redact: bank:breaks failed: KeyError" in err
+    assert "error: redact: bank:breaks failed: KeyError; nothing was written" in err
+    assert process.returncode == 2
     assert (bank / "g.jsonl").read_bytes() == b""
 
 
@@ -255,6 +257,13 @@ def test_a_rule_that_cannot_work_is_one_line_and_nothing_is_written(
     assert err.count("\n") == 1
     for text in (out, err, *written(bank).values()):
         assert not any(secret in text for secret in SECRETS)
+
+
+def test_the_rules_of_the_page_are_rules() -> None:
+    rules = read_table(ROOT / "docs" / "examples" / "redact").redaction
+    assert rules.texts([f"{MAIL} and {PHONE}"]) == (
+        "[redacted mail] and [redacted phone]",
+    )
 
 
 def test_questions_that_become_one_are_refused(

@@ -51,4 +51,6 @@ def gateway_command(arguments: argparse.Namespace, table: Table) -> int:
         finally:
             if recorder:
                 recorder.end()
+    if recorder and recorder.errors:
+        raise UsageError("; ".join(dict.fromkeys(recorder.errors)))
     return 0

@@ -7,7 +7,6 @@ be recorded by changing its base URL.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -63,6 +62,8 @@ class Recorder:
         self.settings = settings
         self.implementation = Implementation(name, command=f"{name} {{question}}")
         self.idle = idle
+        self.errors: list[str] = []
+        """Why conversations could not be written."""
         self._clock = clock
         self._redaction = redaction
         self._open: list[_Conversation] = []
@@ -95,13 +96,9 @@ class Recorder:
             if now - conversation.latest >= self.idle:
                 self._open.remove(conversation)
                 try:
-                    run = self._run(conversation)
-                except (
-                    UsageError
-                ) as error:  # of the user's redaction: nothing may go on
-                    print(f"not recorded: {error}", file=sys.stderr)
-                    continue
-                self.file.append(run)
+                    self.file.append(self._run(conversation))
+                except UsageError as error:  # of the user's redaction
+                    self.errors.append(str(error))
 
     def _run(self, conversation: _Conversation) -> Run:
         """The record: the question is the last thing that the user had said when it
