@@ -109,8 +109,7 @@ def target(page: Path, link: str) -> str:
     path, _, anchor = link.partition("#")
     file = (page.parent / path).resolve() if path else page
     if anchor and file.suffix == ".md":
-        known = list(anchors(file))
-        anchor = f"heading {known.index(anchor)}" if anchor in known else anchor
+        anchor = heading(file, anchor)
     if page == twin(page) and file != twin(file) and twin(file).is_file():
         return f"the English {name(file)}"
     if file.parent in (DOCS / "zh", DOCS / "pictures" / "zh"):
@@ -118,6 +117,21 @@ def target(page: Path, link: str) -> str:
     if file == ROOT / "README.zh-CN.md":
         file = ROOT / "README.md"
     return f"{file.relative_to(ROOT)}{anchor and '#'}{anchor}"
+
+
+def heading(file: Path, anchor: str) -> str:
+    """Name a heading of a page: by its title where both languages have that, in
+    whatever order, else by its number among those that have not."""
+    own, other = list(anchors(file)), anchors(of_the_other_language(file))
+    if anchor in other or anchor not in own:
+        return anchor
+    return f"heading {[each for each in own if each not in other].index(anchor)}"
+
+
+def of_the_other_language(file: Path) -> Path:
+    if file != twin(file):
+        return twin(file) if twin(file).is_file() else file
+    return ROOT / "README.md" if file.parent == ROOT else file.parent.parent / file.name
 
 
 def parting(english: Section, chinese: Section) -> Iterator[str]:
@@ -199,6 +213,7 @@ def behind(page: Path, english: str, chinese: str) -> Iterator[str]:
     """Yield what must be done to the Chinese page, with the heading; `page` is where
     the English text stands."""
     left, right = list(sections(page, english)), list(sections(twin(page), chinese))
+    right = in_order_of(left, right)
     for number, (one, other) in enumerate(zip_longest(left, right)):
         if one is None or other is None or one.level != other.level:
             here = one.title if one else "no heading"
@@ -207,6 +222,16 @@ def behind(page: Path, english: str, chinese: str) -> Iterator[str]:
             return
         for what in parting(one, other):
             yield f"at “{one.title}” ({other.title}): {what}"
+
+
+def in_order_of(left: list[Section], right: list[Section]) -> list[Section]:
+    """Put those with the same title in both languages where they stand in English: a
+    Chinese page may begin with other servers."""
+    alike = {each.title: each for each in right if each.level}
+    alike = {each.title: alike[each.title] for each in left if each.title in alike}
+    rest = iter([each for each in right if alike.get(each.title) is not each])
+    ordered = [alike.get(each.title) or next(rest, None) for each in left]
+    return [*filter(None, ordered), *rest]
 
 
 @pytest.mark.slow
@@ -222,6 +247,10 @@ ENGLISH = """\
 # Title
 
 Some [words](glossary.md) and [more](glossary.md#glossary).
+
+## vLLM
+
+## Ollama
 
 ## Part
 
@@ -251,6 +280,10 @@ CHINESE = """\
 
 一些[词](glossary.md)，[更多](glossary.md#术语表)。
 
+## Ollama
+
+## vLLM
+
 ## 部分
 
 <!-- [[[cog
@@ -278,8 +311,10 @@ python -m y   # 注释
     ("old", "new", "what"),
     [
         ("", "", ""),
-        ("## 部分", "### 部分", "heading 2: “Part” there"),
-        ("## 部分", "部分", "heading 2: “Part” there, “no heading”"),
+        ("## 部分", "### 部分", "heading 4: “Part” there"),
+        ("## 部分", "部分", "heading 4: “Part” there, “no heading”"),
+        ("## vLLM", "## LM Studio", ""),  # by its place
+        ("## vLLM", "# vLLM", "heading 2: “vLLM” there, “vLLM” here"),
         ("tail=3", "tail=4", "at “Part” (部分): the block is now"),
         ("python -m x", "python -m 甲", "at “Part” (部分): the block is now"),
         ('"说明"', '"what"', "at “Part” (部分): the block is now"),
