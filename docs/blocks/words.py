@@ -185,6 +185,28 @@ CHINESE = {
         '    cause = "request"\n    path = "$.temperature"\n'
         '    error = "*no such model*"     # 两边都失败时，双方的错误'
     ),
+    # the parser of stage 5
+    "The parser: from the text of a reply to an action, an answer, or neither.": (
+        "解析器：从回复的文本里读出行动、回答，或者都不是。"
+    ),
+    "A reply is read label by label; of what is written the first action or answer"
+    " counts:": "回复按标签逐个读；写了几个行动或回答时，第一个算数：",
+    "- The arguments end where the JSON ends. Text behind them, further actions and"
+    " invented\n  observations are dropped; nothing of them enters the conversation.\n"
+    "- Arguments may also be a Python dict, name=value pairs, stand in a code fence or"
+    " in\n  brackets on the action's line; bare text is the only parameter of a tool"
+    " that has one,\n  without the punctuation, brackets or label around it.\n"
+    "- An answer goes on to the next label at the start of a line.\n"
+    "- Plain text without a label is never an answer: it may be half a thought. The"
+    " model is\n  reminded of the format instead.": (
+        "- 参数到 JSON 结束为止。后面的文本、更多的行动和编出来的观察都丢掉，"
+        "不会进入对话。\n"
+        "- 参数也可以写成 Python 的 dict、name=value 的形式，可以放在代码围栏里，"
+        "或者放在行动那一行的括号里；工具只有一个参数时，可以只写内容，"
+        "两边的标点、括号或标签会去掉。\n"
+        "- 回答一直到下一个出现在行首的标签为止。\n"
+        "- 没有标签的纯文本绝不算回答：它可能只是半个想法。这时提醒模型注意格式。"
+    ),
     # planted faults
     "The system message stands behind the conversation.": "system 消息放到了对话末尾。",
     "The system message stands there twice.": "system 消息出现了两次。",
