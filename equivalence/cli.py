@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from equivalence import __version__
 from equivalence.commands.arguments import (
@@ -26,7 +27,6 @@ from equivalence.commands.arguments import (
 from equivalence.judge.exit_codes import EXIT_CODES
 from equivalence.language import _, translate_argparse
 from equivalence.runs.output import run_command
-from equivalence.table import read_table
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,12 +39,37 @@ def _main(argv: Sequence[str] | None) -> int:
     try:
         command = f"{arguments.run}_command"
         module = import_module(f"equivalence.commands.{arguments.run}")
-        return int(getattr(module, command)(arguments, read_table()))
+        function = getattr(module, command)
+        if not arguments.needs_table:
+            return int(function(arguments))
+        from equivalence.table import read_table
+
+        return int(function(arguments, read_table()))
     except KeyboardInterrupt:
         out = getattr(arguments, "out", None)
         kept = f"; what was recorded is kept in {out}" if out else ""
         print(f"interrupted{kept}", file=sys.stderr)
         return 130
+
+
+class _Command(argparse.ArgumentParser):
+    """The parser of a command, which takes in its options when it is the one that was
+    named: all of those of all commands take longer than Python needs to start."""
+
+    def __init__(self, **how: Any) -> None:
+        self._options: list[tuple[tuple[str, ...], dict[str, Any]]] = []
+        super().__init__(**how)
+
+    def add_argument(self, *names: str, **how: Any) -> Any:
+        """Keep an option for later."""
+        self._options.append((names, how))
+
+    def parse_known_args(self, *given: Any, **how: Any) -> Any:
+        """Parse, as a parser does; the command line has named this command."""
+        for names, option in self._options:
+            super().add_argument(*names, **option)
+        self._options.clear()
+        return super().parse_known_args(*given, **how)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,9 +86,13 @@ def _parser() -> argparse.ArgumentParser:
         version=f"equivalence {__version__}",
         help=_("show program's version number and exit"),
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        required=True, metavar="COMMAND", parser_class=_Command
+    )
 
-    def add(name: str, about: str, more: str = "") -> argparse.ArgumentParser:
+    def add(
+        name: str, about: str, more: str = "", *, needs_table: bool = True
+    ) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             help=about,
@@ -71,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
             epilog=EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.set_defaults(run=name)
+        command.set_defaults(run=name, needs_table=needs_table)
         return command
 
     run = add("run", "run implementations on questions and compare them")
@@ -147,7 +176,9 @@ def _parser() -> argparse.ArgumentParser:
     add_output(drift)
 
     diff = add(
-        "diff", "compare recorded runs: what differs is shown, what is equal counted"
+        "diff",
+        "compare recorded runs: what differs is shown, what is equal counted",
+        needs_table=False,
     )
     diff.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
     diff.add_argument(

@@ -49,11 +49,11 @@ def N_(message: str) -> str:  # noqa: N802  # the usual name
 def language() -> str:
     """Return the language by LLM_LANG (environment, else .env), LC_ALL, LC_MESSAGES or
     LANG, the first of them that is set: "zh" for whatever begins with zh, else "en"."""
-    named = os.environ.get("LLM_LANG") or _of_env_file(Path.cwd())
+    named = os.environ.get("LLM_LANG") or _of_env_file(os.getcwd())
     names = (named, *map(os.environ.get, VARIABLES))
     said = next(filter(None, names), "")
     code = re.split(r"[_.@-]", said.strip().lower(), maxsplit=1)[0]
-    return code if (LOCALE / code / "LC_MESSAGES").is_dir() and code else "en"
+    return code if code and _is_there(code) else "en"
 
 
 def translate_argparse() -> None:
@@ -68,9 +68,14 @@ def translate_argparse() -> None:
 
 
 @functools.cache
-def _of_env_file(folder: Path) -> str:
+def _is_there(code: str) -> bool:
+    return (LOCALE / code / "LC_MESSAGES").is_dir()
+
+
+@functools.cache
+def _of_env_file(folder: str) -> str:
     """What .env says of LLM_LANG; settings.py reads the rest, with pydantic."""
-    file = folder / ".env"
+    file = Path(folder, ".env")
     try:
         text = file.read_text(encoding="utf-8-sig") if file.is_file() else ""
     except (OSError, UnicodeDecodeError):  # whoever needs a setting says so

@@ -7,8 +7,9 @@ from itertools import takewhile
 from typing import Any
 
 from equivalence.gateway import Exchange
+from equivalence.gateway.shapes import first_choice
 from equivalence.language import _, ngettext
-from equivalence.runs.steps import first_choice, text_of, tool_calls
+from equivalence.runs.steps import text_of, tool_calls
 from equivalence.runs.words import short
 
 

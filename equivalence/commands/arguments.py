@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivalence.errors import UsageError
-from equivalence.runs.implementation import Implementation, command, load
-from equivalence.runs.plan import Conversation, Plan, read_questions
-from equivalence.table import Table
 
 if TYPE_CHECKING:
     from equivalence.judge.compare import Judge
     from equivalence.runs.files import RunFile
+    from equivalence.runs.implementation import Implementation
+    from equivalence.runs.plan import Conversation, Plan
     from equivalence.settings import Settings
+    from equivalence.table import Table
 
 
 def add_asked(
@@ -150,6 +150,8 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 def plan_of(arguments: argparse.Namespace, table: Table) -> Plan:
     """Return what the arguments ask for, else the table. Raises UsageError if something
     of it cannot be had."""
+    from equivalence.runs.plan import Plan
+
     if arguments.repeats < 1:
         raise UsageError("--repeats must be at least 1")
     tools_name = arguments.tools or table.tools or ""
@@ -170,6 +172,8 @@ def implementations_of(
 ) -> list[Implementation]:
     """Return the implementations of these names, and those that commands start; those
     of the table where nothing is named."""
+    from equivalence.runs.implementation import command
+
     if names is None and not commands:
         found = list(table.implementations.values())
         if not found:
@@ -190,6 +194,8 @@ def conversations_of(
     """Return the questions of the command line, then those of the file; those of the
     table where there are none. Raises UsageError if there are none at all, or one is
     the name of a file."""
+    from equivalence.runs.plan import read_questions
+
     for question in questions:
         if os.path.isfile(question):  # and not Path.is_file: a question may be long
             raise UsageError(
@@ -210,6 +216,8 @@ def load_tools(target: str) -> list[Any]:
     of tools, or two have one name."""
     if not target:
         return []
+    from equivalence.runs.implementation import load
+
     try:
         tools = load(target)
     except UsageError:

@@ -17,11 +17,10 @@ from equivalence.judge.compare import RULES, Verdict, by_steps, counted
 from equivalence.judge.exit_codes import exit_code
 from equivalence.runs.files import Place, RunIndex
 from equivalence.runs.record import Asked, Run
-from equivalence.table import Table
 from equivalence.traces import run_index
 
 
-def diff_command(arguments: argparse.Namespace, table: Table) -> int:
+def diff_command(arguments: argparse.Namespace) -> int:
     """Compare the runs of two sides, question by question; return the exit code."""
     lefts, rights = _sides(arguments)
     left, right = run_index(lefts), run_index(rights)

@@ -28,6 +28,15 @@ def first_candidate(choices: Any) -> dict[str, Any] | None:
     return candidates[0] if candidates else None
 
 
+def first_choice(reply: Any) -> dict[str, Any] | None:
+    """Return the choice of a chat completion that counts, None where there is none."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    choice = first_candidate(choices) if isinstance(choices, list) else None
+    if choice and isinstance(choice.get("message"), dict):
+        return choice
+    return None
+
+
 class Content(NamedTuple):
     """A content, read: its parts for the user, and those that are thoughts."""
 

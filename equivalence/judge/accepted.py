@@ -16,7 +16,6 @@ stand there must all be those of the verdict. In texts, * stands for anything:
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -76,6 +75,8 @@ def read_accepted(path: Path | None) -> Accepted:
     if it is no such file."""
     if path is None:
         return Accepted()
+    import tomllib
+
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -24,8 +24,8 @@ from equivalence.gateway.canonical import (
     text_offset,
 )
 from equivalence.gateway.exchange import Exchange
+from equivalence.gateway.shapes import first_choice
 from equivalence.runs.record import Run, Step
-from equivalence.runs.steps import first_choice
 
 RULES = {
     "ids": "Tool call ids are matched, not compared: servers make them up.",

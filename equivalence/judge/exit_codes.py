@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from equivalence.judge.compare import Verdict
-from equivalence.runs.record import Run
+if TYPE_CHECKING:
+    from equivalence.judge.compare import Verdict
+    from equivalence.runs.record import Run
 
 EXIT_CODES = """\
 exit codes:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from equivalence.gateway.shapes import first_choice
 from equivalence.matrix.player import Played
 from equivalence.matrix.scenarios import Scenario
 from equivalence.runs.record import Run, Step
-from equivalence.runs.steps import as_messages, first_choice, text_of
+from equivalence.runs.steps import as_messages, text_of
 
 NAMES = frozenset(
     (

@@ -8,8 +8,6 @@ OPENAI_BASE_URL.
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -125,12 +123,16 @@ class Command:
     in OPENAI_BASE_URL. Its tools cannot be watched, its history is its own affair."""
 
     def __init__(self, line: str) -> None:
+        import shlex
+
         self.words = shlex.split(line, posix=os.name != "nt")
         if os.name == "nt":  # there, shlex leaves the quotes around a word
             self.words = [word.strip("\"'") for word in self.words]
 
     def __call__(self, asking: Asking) -> list[Any]:
         """Run the command. Raises CommandFailed if it ends with another code than 0."""
+        import subprocess
+
         settings, question = asking.settings, asking.question
         if asking.history:
             raise UsageError("a command answers single questions, no follow-ups")

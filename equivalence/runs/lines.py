@@ -17,12 +17,13 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.gateway import Exchange, Gateway, Upstream
+from equivalence.gateway.shapes import first_choice
 from equivalence.language import _
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import observe
 from equivalence.runs.record import Run
 from equivalence.runs.redaction import NOTHING, Redaction
-from equivalence.runs.steps import Execution, first_choice
+from equivalence.runs.steps import Execution
 from equivalence.settings import Settings
 
 MOST_MOMENTS = 20_000

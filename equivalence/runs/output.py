@@ -11,8 +11,6 @@ from typing import IO, TYPE_CHECKING
 
 from equivalence.errors import UsageError
 from equivalence.language import _
-from equivalence.phrases import translated
-from equivalence.runs.words import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +34,8 @@ def run_command(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         code = 0
     except (UsageError, OSError) as error:
+        from equivalence.phrases import translated
+
         print(
             _("error: {error}").format(error=translated(one_line(error))),
             file=sys.stderr,
@@ -47,6 +47,9 @@ def run_command(work: Callable[[], int]) -> int:
 
 def one_line(error: Exception) -> str:
     """Return the words of the error in one line that steers no terminal."""
+    from equivalence.phrases import translated
+    from equivalence.runs.words import visible
+
     words = str(error)
     if isinstance(error, OSError) and error.strerror:
         words = ": ".join(

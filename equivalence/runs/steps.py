@@ -10,7 +10,7 @@ from typing import Any
 
 from equivalence.gateway.exchange import Exchange
 from equivalence.gateway.repairs import INVALID_ARGUMENTS, offered_names
-from equivalence.gateway.shapes import first_candidate, split_thinking
+from equivalence.gateway.shapes import first_choice, split_thinking
 from equivalence.gateway.streaming import INCOMPLETE
 from equivalence.gateway.text_calls import looks_like_call
 from equivalence.runs.record import Run, Step
@@ -346,15 +346,6 @@ def warnings(run: Run) -> list[str]:
         if times > 2:
             found.append(f"{tool}({arguments}) was asked for {times} times")
     return found
-
-
-def first_choice(reply: Any) -> dict[str, Any] | None:
-    """Return the choice of a chat completion that counts, None where there is none."""
-    choices = reply.get("choices") if isinstance(reply, dict) else None
-    choice = first_candidate(choices) if isinstance(choices, list) else None
-    if choice and isinstance(choice.get("message"), dict):
-        return choice
-    return None
 
 
 def tool_calls(reply: Any) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ from statistics import fmean
 from typing import Any
 
 from equivalence.gateway.exchange import Exchange
+from equivalence.gateway.shapes import first_choice
 from equivalence.runs.record import Run
 from equivalence.runs.redaction import NOTHING, Redaction
-from equivalence.runs.steps import first_choice
 from equivalence.score.cases import KINDS, Case, Outcome, check
 
 BYTES_PER_TOKEN = 3.5

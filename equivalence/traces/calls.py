@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from equivalence.gateway.exchange import Exchange
+from equivalence.gateway.shapes import first_choice
 from equivalence.runs.record import Asked, Run
 from equivalence.runs.steps import (
     Execution,
     answer,
-    first_choice,
     status,
     steps,
     text_of,

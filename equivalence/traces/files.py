@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import binascii
 import json
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from equivalence.phrases import translated
 from equivalence.runs import files
 from equivalence.runs.files import BOM, START, RunIndex
 from equivalence.runs.record import SCHEMA, Run
-from equivalence.traces import chat, langsmith, spans, wire
 
 FORMATS = (
     "run records (agent-run/2), lists of chat messages, OTLP JSON with GenAI or"
@@ -65,6 +62,9 @@ def read(path: Path) -> list[Run] | None:
             f"{path}, line {wrong}: this is not JSON, or cut off; what is read:"
             f" {FORMATS}"
         )
+    import binascii
+    import zlib
+
     reader = _reader(documents, path)
     if reader is None:
         raise UsageError(
@@ -88,7 +88,9 @@ def read(path: Path) -> list[Run] | None:
 
 
 def _reader(documents: Sequence[Any], path: Path) -> Callable[[], list[Run]] | None:
-    """The reader that knows the documents."""
+    """The reader that knows the documents. Run records need none of them."""
+    from equivalence.traces import chat, langsmith, spans, wire
+
     first = documents[0] if documents else None
     if isinstance(first, dict):
         if any(isinstance(d, dict) and "resourceSpans" in d for d in documents):

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from equivalence.gateway.exchange import Exchange
+from equivalence.gateway.shapes import first_choice
 from equivalence.runs.record import STATUSES, Run, Step
-from equivalence.runs.steps import first_choice
 from equivalence.traces.calls import said
 from equivalence.traces.messages import to_parts
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from equivalence.gateway.canonical import differences, spelling_alone, text_offset
 from equivalence.gateway.exchange import Exchange
+from equivalence.gateway.shapes import first_choice
 from equivalence.judge.compare import (
     RULES,
     STRICT,
@@ -31,7 +32,7 @@ from equivalence.judge.compare import (
 from equivalence.runs.grounding import note
 from equivalence.runs.hints import hint
 from equivalence.runs.record import STATUSES, Run, Step
-from equivalence.runs.steps import first_choice, text_of, tool_calls
+from equivalence.runs.steps import text_of, tool_calls
 from equivalence.show.page.values import Fold, Part, contrast, json_html, short, text
 
 CAUSE_SIGNS = {
