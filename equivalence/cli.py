@@ -7,6 +7,7 @@ openai nor pydantic.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -72,13 +73,27 @@ class _Command(argparse.ArgumentParser):
         return super().parse_known_args(*given, **how)
 
 
+def _width() -> int:
+    """The width of help, as argparse has it; its own way there loads the compressors of
+    shutil."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns) - 2
+    try:
+        terminal = sys.__stdout__.fileno() if sys.__stdout__ else -1
+        return (os.get_terminal_size(terminal).columns or 80) - 2
+    except (ValueError, OSError):  # no terminal
+        return 78
+
+
 def _parser() -> argparse.ArgumentParser:
     translate_argparse()
+    layout = partial(argparse.RawDescriptionHelpFormatter, width=_width())
     parser = argparse.ArgumentParser(
         prog="python -m equivalence",
         description="Prove on the wire whether two versions of an agent are the same.",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=layout,
     )
     parser.add_argument(
         "--version",
@@ -98,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
             help=about,
             description=f"{about[0].upper()}{about[1:]}. {more}".strip(),
             epilog=EXIT_CODES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=layout,
         )
         command.set_defaults(run=name, needs_table=needs_table)
         return command

@@ -85,6 +85,8 @@ def _of_env_file(folder: str) -> str:
 
 @functools.cache
 def _catalogue(code: str) -> gettext.NullTranslations:
+    if code == "en":  # the messages themselves
+        return gettext.NullTranslations()
     return gettext.translation(DOMAIN, LOCALE, [code], fallback=True)
 
 

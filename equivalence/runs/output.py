@@ -67,7 +67,7 @@ def console(file: IO[str] | None = None) -> Console:
         def on_broken_pipe(self) -> None:
             raise  # rich calls it while it handles the error
 
-    return Output(file=file, highlight=False)
+    return Output(file=file, highlight=False, emoji=False)
 
 
 def _fill_closed_descriptors() -> None:

@@ -10,13 +10,6 @@ from typing import IO, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -73,6 +66,14 @@ def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
     """Yield the items, with a bar, how many of how many, and the remaining time, on
     standard error if that is a screen."""
     screen = console(sys.stderr)
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(
         *columns, console=screen, transient=True, disable=not screen.is_terminal
