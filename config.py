@@ -125,11 +125,16 @@ def _client_options(settings: Settings, kind: str) -> dict[str, Any]:
 def _http_clients() -> dict[str, Any]:
     """HTTP clients for loopback, made once: they know of no proxy, not even of one
     that NO_PROXY names and whose kind (socks) they could not speak."""
+    import ssl
+
     from openai import DefaultAsyncHttpxClient, DefaultHttpxClient
 
+    # Loopback is plain HTTP: to load the certificates of the world would take longer
+    # than the first question. This context trusts nobody.
+    nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return {
-        "http_client": DefaultHttpxClient(trust_env=False),
-        "http_async_client": DefaultAsyncHttpxClient(trust_env=False),
+        "http_client": DefaultHttpxClient(trust_env=False, verify=nobody),
+        "http_async_client": DefaultAsyncHttpxClient(trust_env=False, verify=nobody),
     }
 
 

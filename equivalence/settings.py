@@ -97,7 +97,6 @@ class Settings(BaseSettings):
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
-        use_attribute_docstrings=True,  # the pages show them
     )
 
     base_url: Annotated[str, AfterValidator(endpoint_url)] | None = None

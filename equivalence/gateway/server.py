@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -109,11 +109,12 @@ class Gateway:
         config = uvicorn.Config(
             self._app(),
             lifespan="on",
+            ws="none",
             timeout_graceful_shutdown=1,
             log_config=None,
             log_level="critical",  # a reply scripted to break is no news
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config)
         self._thread = threading.Thread(target=self.serve, name="gateway", daemon=True)
 
     def start(self) -> Gateway:
@@ -127,7 +128,7 @@ class Gateway:
 
     def close(self) -> None:
         """End the server and the thread; open requests are dropped."""
-        self._server.should_exit = True
+        self._server.end()
         if self._thread.is_alive():
             self._thread.join()
         self._socket.close()
@@ -390,6 +391,44 @@ class Gateway:
             thoughts_sent=len(out.thoughts),
         )
         return Reply(200, rest, "text/event-stream")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, ended at once: its own looks every 0.1 s whether it is to end,
+    and waits for as long before it looks whether anybody is still connected."""
+
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def end(self) -> None:
+        """End it, from any thread."""
+        self.should_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._told.set)
+
+    async def main_loop(self) -> None:
+        """Serve until the end."""
+        self._told = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        serving = asyncio.ensure_future(super().main_loop())
+        told = asyncio.ensure_future(self._told.wait())
+        await asyncio.wait((serving, told), return_when=asyncio.FIRST_COMPLETED)
+        serving.cancel()
+        told.cancel()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let the connections go."""
+        state = self.server_state
+        for connection in list(state.connections):
+            connection.shutdown()
+        for _ in range(3):  # turns of the loop, for those that were idle
+            await asyncio.sleep(0)
+        if state.connections or state.tasks:
+            return await super().shutdown(sockets)
+        for place in (*self.servers, *(sockets or ())):
+            place.close()
+        await self.lifespan.shutdown()
+        return None
 
 
 class _Out:

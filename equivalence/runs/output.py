@@ -4,6 +4,8 @@ leave, a device that may be full. Importing this module loads nothing that draws
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -23,6 +25,10 @@ def run_command(work: Callable[[], int]) -> int:
     has left (`… | head`); 2, with one line on standard error, for what the user gave
     and for what cannot be read or written.
     """
+    # Python's last search for garbage, among all objects of a framework, takes a tenth
+    # of a second and frees what ends anyway.
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
     _fill_closed_descriptors()
     for stream in (sys.stdin, sys.stdout, sys.stderr):  # each None where it is closed
         if reconfigure := getattr(stream, "reconfigure", None):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from equivalence.errors import UsageError
-from equivalence.gateway import Gateway, HttpUpstream, Script, Upstream
+from equivalence.gateway import Gateway, Upstream
 from equivalence.language import N_, _
 from equivalence.runs.implementation import load
 from equivalence.settings import Settings
+
+if TYPE_CHECKING:
+    from equivalence.gateway import HttpUpstream
 
 NO_MODEL = N_(
     "there is no model to ask: give --base-url and --model, set"
@@ -35,7 +38,7 @@ def upstreams(settings: Settings, named: str | None, folder: Path) -> NewUpstrea
         raise UsageError(_(NO_MODEL))
     kind, _colon, rest = named.partition(":")
     if kind == "script":
-        from equivalence.gateway.script import read_script
+        from equivalence.gateway.script import Script, read_script
 
         items = read_script(folder / rest)
         return lambda number: Script(items)
@@ -45,6 +48,8 @@ def upstreams(settings: Settings, named: str | None, folder: Path) -> NewUpstrea
 
 def http_upstream(settings: Settings) -> HttpUpstream:
     """Return the endpoint of the settings, which must name one."""
+    from equivalence.gateway import HttpUpstream
+
     assert settings.base_url
     key = settings.api_key.get_secret_value() if settings.api_key else None
     if settings.upstream_api == "responses":
