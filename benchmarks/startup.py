@@ -84,7 +84,7 @@ def measure() -> list[Figure]:
                 _process,
                 0,
                 "-c",
-                "import langchain, langgraph.graph, langgraph.prebuilt, langchain.agents, langchain_openai",
+                "import langchain.agents, langchain_openai, langgraph.prebuilt",
             ),
             "demo": partial(_process, 0, *judge, "run"),
         },

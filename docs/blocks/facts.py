@@ -10,7 +10,7 @@ from typing import Any
 import cog
 
 from blocks.page import ROOT, fence, importable, said, table
-from blocks.source import link, stage_lines
+from blocks.source import link, said_of_fields, stage_lines
 
 
 def ladder() -> None:
@@ -85,11 +85,12 @@ def settings() -> None:
     importable()
     from equivalence.settings import Settings
 
+    notes = said_of_fields("equivalence/settings.py", "Settings")
     rows = []
     for name, field in Settings.model_fields.items():
         default = field.get_default(call_default_factory=True)
         shown = said("not set") if default is None else f"`{str(default).lower()}`"
-        note = " ".join((field.description or "").split())
+        note = " ".join(notes.get(name, "").split())
         rows.append((f"`LLM_{name.upper()}`", shown, said(note)))
     table([*map(said, ("variable", "default", "what it is"))], rows)
 

@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,20 @@ def place(path: str, symbol: str) -> tuple[int, int]:
         body = getattr(found, "body", ())
     decorators = getattr(found, "decorator_list", [])
     return min([found.lineno, *(d.lineno for d in decorators)]), last
+
+
+def said_of_fields(path: str, name: str) -> dict[str, str]:
+    """Return what a class says of each of its fields, in the text behind it."""
+    body = ast.parse("\n".join(lines_of(path))).body
+    fields = next(
+        node for node in body if isinstance(node, ast.ClassDef) and node.name == name
+    ).body
+    return {
+        name: ast.literal_eval(text.value)
+        for field, text in pairwise(fields)
+        if isinstance(text, ast.Expr) and is_text(text)
+        for name in _names(field)
+    }
 
 
 def is_text(node: Any) -> bool:
