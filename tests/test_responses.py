@@ -17,13 +17,17 @@ from recordings import call
 from wire import CALL, HELLO, WEATHER_TOOL, Keeps, Waits, Writes, client, send
 
 from equivalence.gateway import Gateway, OpenRun, Script
-from equivalence.gateway import responses as translation
+from equivalence.gateway.remembered import (
+    HEAVIEST_REMEMBERED,
+    MOST_REMEMBERED,
+    Remembered,
+)
 from equivalence.gateway.responses_endpoint import ResponsesEndpoint
 from equivalence.gateway.upstreams import Upstream
 from equivalence.judge.compare import judge
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import Observed, observe
-from equivalence.runs.upstreams import http_upstream
+from equivalence.runs.upstreams import http_upstream, new_gateway
 from equivalence.settings import Settings
 from offline_model import OfflineModel
 from tools import TOOLS, get_weather
@@ -300,15 +304,52 @@ def test_a_response_is_known_to_its_conversation_alone_and_only_if_stored(
 
 
 def test_the_memory_is_bounded() -> None:
-    remembered = translation.Remembered()
-    for number in range(translation.MOST_REMEMBERED + 5):
-        remembered.add(str(number), [number])
-    assert len(remembered) == translation.MOST_REMEMBERED
-    heavy = ["x" * (translation.HEAVIEST_REMEMBERED // 2)]
+    remembered = Remembered()
+    for number in range(MOST_REMEMBERED + 5):
+        remembered.add({"id": str(number)}, [number])
+    assert len(remembered) == MOST_REMEMBERED
+    heavy = ["x" * (HEAVIEST_REMEMBERED // 2)]
     for name in ("a", "b", "c"):
-        remembered.add(name, heavy)
+        remembered.add({"id": name}, heavy)
     assert len(remembered) == 1
-    assert remembered.before("c") == heavy
+    assert remembered.messages("c") == heavy
+    remembered.forget("c")
+    remembered.add({"id": "d"}, heavy)
+    assert remembered.messages("d") == heavy
+
+
+@both
+def test_a_response_is_given_again_and_forgotten_when_asked(
+    opened: Any, stream: bool
+) -> None:
+    run, other = opened(says("one", CALL), says("two")), opened(says("x"))
+    given = create(run, stream, tools=[FLAT_TOOL])
+    with client(run) as own, client(other) as stranger:
+        assert own.responses.retrieve(given.id).output == given.output
+        with pytest.raises(openai.NotFoundError, match="not found"):
+            stranger.responses.retrieve(given.id)
+        with pytest.raises(openai.BadRequestError, match="stream of an earlier"):
+            list(own.responses.retrieve(given.id, stream=True))
+        own.responses.delete(given.id)
+        for gone in (own.responses.retrieve, own.responses.delete):
+            with pytest.raises(openai.NotFoundError, match="not found"):
+                gone(given.id)
+        with pytest.raises(openai.BadRequestError, match="not found"):
+            own.responses.create(**ASK, previous_response_id=given.id)
+        with pytest.raises(openai.NotFoundError, match="is not here"):
+            own.responses.input_items.list(given.id)
+        with pytest.raises(openai.NotFoundError, match="is not here"):
+            own.responses.cancel(given.id)
+    assert len(run.exchanges) == 1  # nothing of this is a request to a model
+
+
+def test_the_output_limit_goes_under_the_name_that_the_server_knows() -> None:
+    settings = Settings(_env_file=None, max_tokens_field="max_completion_tokens")
+    gateway = new_gateway(settings, Script([says("x")]))
+    with gateway, gateway.open_run() as run:
+        create(run, max_output_tokens=9)
+    assert run.exchanges[0].request["max_completion_tokens"] == 9
+    assert "max_tokens" not in run.exchanges[0].request
 
 
 # -------------------------------------------------------------------- translation

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from equivalence.gateway.responses import Remembered
+from equivalence.gateway.remembered import Remembered
 from equivalence.gateway.shapes import KNOWN, REASONING, first_candidate
 
 MOST_KEPT = 1000

@@ -7,11 +7,8 @@ counterpart in chat completions is refused by name.
 
 from __future__ import annotations
 
-import json
 import secrets
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -19,15 +16,11 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from equivalence.gateway.limits import parse
+from equivalence.gateway.remembered import Remembered
 from equivalence.gateway.repairs import error_words
 from equivalence.gateway.shapes import first_candidate, read_content, read_reasoning
 from equivalence.gateway.streaming import Events, Merger
 from equivalence.gateway.upstreams import dump
-
-MOST_REMEMBERED = 1000
-"""Conversations that previous_response_id can name; the oldest go first."""
-HEAVIEST_REMEMBERED = 16 * 1024 * 1024
-"""Characters of JSON that they may have together; the newest always stays."""
 
 
 class Refused(ValueError):
@@ -43,42 +36,6 @@ def _untranslated(what: str, param: str) -> Refused:
     return Refused(
         f"the gateway asks for chat completions, which have no {what}", param
     )
-
-
-@dataclass
-class Remembered:
-    """The conversations behind the responses given so far, as chat messages without
-    the instructions, which hold for one request alone."""
-
-    _messages: OrderedDict[str, tuple[list[Any], int]] = field(
-        default_factory=OrderedDict
-    )
-    _weight: int = 0
-
-    def __len__(self) -> int:
-        return len(self._messages)
-
-    def add(self, identifier: str, messages: list[Any]) -> None:
-        """Remember the conversation that ends in a response."""
-        weight = len(json.dumps(messages, ensure_ascii=False))
-        self._messages[identifier] = messages, weight
-        self._weight += weight
-        while len(self._messages) > 1 and (
-            len(self._messages) > MOST_REMEMBERED or self._weight > HEAVIEST_REMEMBERED
-        ):
-            _, (_, weight) = self._messages.popitem(last=False)
-            self._weight -= weight
-
-    def before(self, identifier: Any) -> list[Any]:
-        """Return the conversation that a request continues. Raises Refused if its
-        previous response is not known."""
-        if identifier is None:
-            return []
-        if not isinstance(identifier, str) or identifier not in self._messages:
-            message = f"Previous response with id {identifier!r} not found."
-            code = "previous_response_not_found"
-            raise Refused(message, "previous_response_id", code)
-        return self._messages[identifier][0]
 
 
 # --------------------------------------------------------------- request to request
@@ -100,7 +57,11 @@ _REFUSED = (
 )
 
 
-def to_chat(asked: Mapping[str, Any], before: Sequence[Any] = ()) -> dict[str, Any]:
+def to_chat(
+    asked: Mapping[str, Any],
+    before: Sequence[Any] = (),
+    limit_field: str = "max_tokens",
+) -> dict[str, Any]:
     """Return the chat completions request that means the same as a request for a
     response, with the messages that stand `before` its input. A field that neither API
     knows stays: it is the server's own. Raises Refused if a part has no counterpart."""
@@ -122,7 +83,7 @@ def to_chat(asked: Mapping[str, Any], before: Sequence[Any] = ()) -> dict[str, A
     if asked.get("stream") is True:  # a response says its usage, streamed too
         chat["stream_options"] = {"include_usage": True}
     if asked.get("max_output_tokens") is not None:
-        chat["max_tokens"] = asked["max_output_tokens"]
+        chat[limit_field] = asked["max_output_tokens"]
     if effort := _part(asked, "reasoning").get("effort"):
         chat["reasoning_effort"] = effort
     text = _part(asked, "text")
@@ -485,8 +446,11 @@ Chat = Callable[[Request], Awaitable[Response]]
 """The gateway's own answer to POST /v1/chat/completions."""
 
 
-async def answer_as_chat(http: Request, chat: Chat, remembered: Remembered) -> Response:
-    """Answer POST /v1/responses by way of chat completions."""
+async def answer_as_chat(
+    http: Request, chat: Chat, remembered: Remembered, limit_field: str
+) -> Response:
+    """Answer POST /v1/responses by way of chat completions. `limit_field`: the name by
+    which the server knows the output limit."""
     try:
         asked = parse(await http.body())
     except ClientDisconnect:
@@ -496,31 +460,62 @@ async def answer_as_chat(http: Request, chat: Chat, remembered: Remembered) -> R
     if not isinstance(asked, dict):
         return await chat(http)  # which says what is wrong with it
     try:
-        before = remembered.before(asked.get("previous_response_id"))
-        request = to_chat(asked, before)
+        before = _before(asked.get("previous_response_id"), remembered)
+        request = to_chat(asked, before, limit_field)
     except Refused as refused:
-        error = {
-            "message": str(refused),
-            "type": "invalid_request_error",
-            "param": refused.param,
-            "code": refused.code,
-        }
-        words = f"{refused} ({refused.param})" if refused.code is None else str(refused)
-        body = dump({"error": {**error, "message": words}})
-        return Response(body, 400, media_type="application/json")
+        return _refusal(refused)
 
     async def receive() -> Message:
         return {"type": "http.request", "body": dump(request), "more_body": False}
 
     reply = await chat(Request(http.scope, receive))
 
-    def remember(identifier: str, message: Any) -> None:
+    def remember(response: Mapping[str, Any], message: Any) -> None:
         if asked.get("store") is not False:
             own = request["messages"][1:] if asked.get("instructions") else None
             messages = request["messages"] if own is None else own
-            remembered.add(identifier, [*messages, message])
+            remembered.add(response, [*messages, message])
 
     return _Translated(reply, asked, remember)
+
+
+def answer_about(http: Request, remembered: Remembered) -> Response:
+    """Answer GET and DELETE of a response that was given here."""
+    identifier = http.path_params["identifier"]
+    if http.query_params.get("stream") == "true":
+        return _refusal(_untranslated("stream of an earlier response", "stream"))
+    response = remembered.response(identifier)
+    if response is None:
+        words = f"Response with id {identifier!r} not found."
+        return _refusal(Refused(words, "response_id", "not_found"), status=404)
+    if http.method == "DELETE":
+        remembered.forget(identifier)
+        response = {"id": identifier, "object": "response", "deleted": True}
+    return Response(dump(response), media_type="application/json")
+
+
+def _before(identifier: Any, remembered: Remembered) -> list[Any]:
+    """The conversation that a request continues. Raises Refused if its previous
+    response is not known."""
+    if identifier is None:
+        return []
+    messages = remembered.messages(identifier)
+    if messages is None:
+        message = f"Previous response with id {identifier!r} not found."
+        code = "previous_response_not_found"
+        raise Refused(message, "previous_response_id", code)
+    return messages
+
+
+def _refusal(refused: Refused, status: int = 400) -> Response:
+    words = f"{refused} ({refused.param})" if refused.code is None else str(refused)
+    error = {
+        "message": words,
+        "type": "invalid_request_error",
+        "param": refused.param,
+        "code": refused.code,
+    }
+    return Response(dump({"error": error}), status, media_type="application/json")
 
 
 class _Translated(Response):
@@ -530,7 +525,7 @@ class _Translated(Response):
         self,
         reply: Response,
         asked: Mapping[str, Any],
-        remember: Callable[[str, Any], None],
+        remember: Callable[[Mapping[str, Any], Any], None],
     ) -> None:
         super().__init__()
         self._reply = reply
@@ -552,7 +547,7 @@ class _Way:
     def __init__(
         self,
         asked: Mapping[str, Any],
-        remember: Callable[[str, Any], None],
+        remember: Callable[[Mapping[str, Any], Any], None],
         send: Send,
     ) -> None:
         self._writing = Writing(asked)
@@ -643,7 +638,7 @@ class _Way:
         said = {"role": "assistant", "content": message.get("content") or None}
         if calls := message.get("tool_calls"):
             said["tool_calls"] = calls
-        self._remember(self._writing.response["id"], said)
+        self._remember(self._writing.response, said)
         return out
 
     async def _begin(self, content_type: bytes) -> None:

@@ -33,7 +33,7 @@ from equivalence.gateway.repairs import (
     offered_names,
     repair,
 )
-from equivalence.gateway.responses import answer_as_chat
+from equivalence.gateway.responses import answer_about, answer_as_chat
 from equivalence.gateway.run import OpenRun
 from equivalence.gateway.shapes import REASONING, whole_characters
 from equivalence.gateway.streaming import (
@@ -71,7 +71,8 @@ class Gateway:
     reply, in seconds; None is no limit. `address` is that of `url`; None makes one up.
 
     What a server attached to a message or a call goes back to it (`echo_attached`), its
-    thoughts only where it wants them (`echo_reasoning`): many refuse them.
+    thoughts only where it wants them (`echo_reasoning`): many refuse them. The output
+    limit of a client that asks for responses goes there as `limit_field`.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Gateway:
         echo_reasoning: bool = False,
         echo_attached: bool = True,
         timeout: float | None = None,
+        limit_field: str = "max_tokens",
         address: str | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
@@ -92,6 +94,7 @@ class Gateway:
         self.echo_reasoning = echo_reasoning
         self.echo_attached = echo_attached
         self.timeout = timeout
+        self.limit_field = limit_field
         self._kept = Kept(shared=True)
         self._begin_inside: set[tuple[str, str]] = set()
         self._runs: dict[str, OpenRun] = {}
@@ -192,6 +195,11 @@ class Gateway:
             routes=[
                 Route("/{address}/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/{address}/v1/responses", self._responses, methods=["POST"]),
+                Route(
+                    "/{address}/v1/responses/{identifier}",
+                    self._response,
+                    methods=["GET", "DELETE"],
+                ),
                 Route("/{address}/v1/models", self._models),
             ],
             # A web page that names another host for loopback must not reach the key.
@@ -239,7 +247,14 @@ class Gateway:
         run = self._run_at(http.path_params["address"])
         if isinstance(run, Reply):
             return _respond(run)
-        return await answer_as_chat(http, self._chat, run.kept.responses)
+        remembered = run.kept.responses
+        return await answer_as_chat(http, self._chat, remembered, self.limit_field)
+
+    async def _response(self, http: Request) -> Response:
+        run = self._run_at(http.path_params["address"])
+        if isinstance(run, Reply):
+            return _respond(run)
+        return answer_about(http, run.kept.responses)
 
     async def _chat(self, http: Request) -> Response:
         run = self._run_at(http.path_params["address"])

@@ -67,5 +67,6 @@ def new_gateway(settings: Settings, upstream: Upstream, **more: Any) -> Gateway:
         echo_reasoning=settings.echo_reasoning,
         echo_attached=settings.echo_attached,
         timeout=settings.timeout,
+        limit_field=settings.max_tokens_field,
         **more,
     )
