@@ -283,9 +283,8 @@ def test_the_recorded_sentences_are_those_that_are_written() -> None:
 
 def known(part: str, written: str, pieces: int = 3) -> bool:
     """Whether a part is put together of what is written in a few places."""
-    return (
-        part in written
-        or pieces > 1
+    return part in written or (
+        pieces > 1
         and any(
             part[:cut] in written and known(part[cut:], written, pieces - 1)
             for cut in range(1, len(part))

@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
-from command_lines import environment, python
+from command_lines import ROOT, environment, python
 from recordings import call
 from wire import send
 
@@ -27,7 +28,9 @@ from equivalence.runs.implementation import Implementation, command
 from equivalence.runs.observe import Observed, observe
 from equivalence.runs.record import Run
 from equivalence.settings import Settings
+from equivalence.table import read_table
 from offline_model import OfflineModel
+from tools import TOOLS
 
 Agent = Callable[..., Any]
 
@@ -695,3 +698,33 @@ def test_what_an_observer_raises_changes_nothing_and_is_not_lost(
     assert send(run.url, HI).status == 200
     with pytest.raises(BrokenPipeError):
         run.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["stage1", "stage3", "stage4"])
+def test_two_hundred_runs_at_once_lose_and_mix_up_nothing(
+    gateway: Gateway, offline_settings: Settings, name: str
+) -> None:
+    one = read_table(ROOT).find(name)
+    together = threading.Barrier(200, timeout=60)
+
+    def run(number: int) -> Run:
+        together.wait()
+        question = f"{number} * 1000 + 7"
+        return observe(one, question, offline_settings, gateway, TOOLS).run
+
+    with ThreadPoolExecutor(200) as pool:
+        runs = list(pool.map(run, range(200)))
+    for number, each in enumerate(runs):
+        written = f"{number} * 1000 + 7"
+        assert each.status == "completed", each.error
+        assert len(each.exchanges) == 2
+        for exchange in each.exchanges:
+            assert {"role": "user", "content": written} in exchange.request["messages"]
+        (step,) = each.steps
+        assert (step.arguments, step.result, step.ok) == (
+            {"expression": written},
+            str(number * 1000 + 7),
+            True,
+        )
+        assert f"{number * 1000 + 7:,}" in each.answer

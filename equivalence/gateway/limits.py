@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import accumulate
 from typing import Any
 
 HEAVIEST = 16 * 1024 * 1024
@@ -34,7 +35,9 @@ def parse(text: str | bytes, **how: Any) -> Any:
         raise TooDeep from None
 
 
-_PARTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_LEVEL = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in _LEVEL)
 
 
 def _is_too_deep(text: str) -> bool:
@@ -42,13 +45,6 @@ def _is_too_deep(text: str) -> bool:
     followed them: one that gave up half way would leave a full stack behind."""
     if text.count("[") + text.count("{") <= DEEPEST:
         return False
-    depth = 0
-    for part in _PARTS.finditer(text):
-        first = part[0][0]
-        if first in "[{":
-            depth += 1
-            if depth > DEEPEST:
-                return True
-        elif first != '"':
-            depth -= 1
-    return False
+    written = _STRING.sub(b"", text.encode("utf-8", "surrogatepass"))
+    brackets = written.translate(None, delete=_NO_BRACKETS)
+    return max(accumulate(map(_LEVEL.__getitem__, brackets)), default=0) > DEEPEST
