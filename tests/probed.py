@@ -54,8 +54,10 @@ class Server:
     async def answer(self, request: dict[str, Any], authorization: str | None) -> Reply:
         self.requests.append(request)
         self.keys.append(authorization)
-        if self.refuse and (words := self.refuse(request)):
-            return error_reply(400, words, kind="invalid_request_error")
+        if self.refuse and (said := self.refuse(request)):
+            if isinstance(said, Reply):
+                return said
+            return error_reply(400, said, kind="invalid_request_error")
         asked = dict(item(next(self.replies[kind(request)])))
         for call in (asked.get("message") or {}).get("tool_calls") or ():
             if isinstance(call, dict) and str(call.get("id", "")).startswith("call0"):

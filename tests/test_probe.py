@@ -323,6 +323,27 @@ def _reasoning_missing(request: dict[str, Any]) -> str | None:
     )
 
 
+def _gemini(request: dict[str, Any], field: str) -> Reply | None:
+    if field not in request:
+        return None
+    words = f'Invalid JSON payload received. Unknown name "{field}": Cannot find field.'
+    error = {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}
+    return Reply(400, dump([{"error": error}]))
+
+
+def _mistral(request: dict[str, Any], field: str) -> Reply | None:
+    if field not in request:
+        return None
+    detail = {
+        "type": "extra_forbidden",
+        "loc": ["body", field],
+        "msg": "Extra inputs are not permitted",
+        "input": request[field],
+    }
+    told = {"object": "error", "message": {"detail": [detail]}, "param": None}
+    return Reply(422, dump({**told, "type": "invalid_request_error", "code": None}))
+
+
 THINKING = {
     "calls": [["get_weather", CALL]],
     "content": None,
@@ -378,6 +399,22 @@ REFUSALS: dict[str, tuple[Server, dict[str, Any], dict[str, Any]]] = {
         {},
         {"stream": True},
     ),
+    # Public reports of both: an error in a list; the words as a list of pydantic's.
+    "in Gemini's words": (
+        Server(refuse=lambda request: _gemini(request, "seed")),
+        {"seed": 7},
+        {"extra_body": {"seed": None}},
+    ),
+    "in Mistral's words": (
+        Server(refuse=lambda request: _mistral(request, "seed")),
+        {"seed": 7},
+        {"extra_body": {"seed": None}},
+    ),
+    "the limit in Mistral's words": (
+        Server(refuse=lambda request: _mistral(request, "max_completion_tokens")),
+        {"max_tokens": 500, "max_tokens_field": "max_completion_tokens"},
+        {"max_tokens_field": "max_tokens"},
+    ),
     "reasoning wanted back": (
         Server(one=THINKING, refuse=_reasoning_missing),
         {},
@@ -400,6 +437,21 @@ def test_a_field_that_is_refused_becomes_a_setting_that_works(
     assert (findings.tool_calls, findings.text) == (True, True)
     assert findings.asked <= REQUESTS + MORE
     assert f"LLM_{next(iter(changed)).upper()}=" in findings.environment()
+
+
+def test_a_server_that_cannot_stream(server: Gateway) -> None:
+    class Whole(Server):
+        async def answer(self, request: dict[str, Any], key: str | None) -> Reply:
+            return await super().answer({**request, "stream": False}, key)
+
+    got, told, _ = check(found(server, Whole()), "streaming")
+    assert (got, told) == ("note", "no: the reply comes whole")
+    refuse = lambda request: "no streams here" if request.get("stream") else None  # noqa: E731
+    findings = found(server, Server(refuse=refuse))
+    got, told, advice = check(findings, "streaming")
+    assert (got, "no streams here" in told) == ("no", True)
+    assert advice == "Leave LLM_STREAM off."
+    assert findings.exit_code == 0
 
 
 def test_a_setting_that_does_not_help_is_not_advised(server: Gateway) -> None:
