@@ -17,6 +17,6 @@ agent = Agent(
     name="weather",
     instructions=INSTRUCTIONS,
     tools=[function_tool(tool) for tool in TOOLS],
-    model=OpenAIChatCompletionsModel("any", client),  # else it asks /v1/responses
+    model=OpenAIChatCompletionsModel("any", client),  # or /v1/responses
 )
 print(Runner.run_sync(agent, sys.argv[1]).final_output)
