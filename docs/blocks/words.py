@@ -138,7 +138,7 @@ CHINESE = {
     "content": "content 字段",
     "conversation": "多轮对话",
     "finish reasons": "finish_reason",
-    "happy path": "顺利路径",
+    "happy path": "正常路径",
     "http": "HTTP",
     "ids": "调用 id",
     "limits": "上限",
