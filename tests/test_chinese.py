@@ -191,7 +191,10 @@ def same_words(english: object, chinese: object) -> bool:
         return False
     return bool(HAN.search(chinese)) and all(
         sorted(pattern.findall(english)) == sorted(pattern.findall(chinese))
-        for pattern in (re.compile(r"\]\([^)]*\)"), re.compile(r"^\|", re.MULTILINE))
+        for pattern in (
+            re.compile(r"\]\((?![^)#]+\.md)[^)]*\)"),
+            re.compile(r"^\|", re.MULTILINE),
+        )
     )
 
 
