@@ -234,7 +234,7 @@ def drawn(diagrams: list[tuple[str, str]], folder: Path) -> dict[str, int | str]
 @pytest.mark.slow
 def test_mermaid_draws_every_diagram(tmp_path: Path) -> None:
     diagrams = [
-        (f"{page.name} {number}", match[2])
+        (f"{page.relative_to(ROOT)} {number}", match[2])
         for page in PAGES
         for number, match in enumerate(FENCE.finditer(text_of(page)))
         if match[1] == "mermaid"
