@@ -16,7 +16,7 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import pytest
-from test_docs import DOCS, FENCE, GENERATED, LINK, ROOT, anchors, text_of
+from test_docs import CHAPTERS, DOCS, FENCE, GENERATED, LINK, ROOT, anchors, text_of
 from test_docs import ENGLISH as ENGLISH_PAGES
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -406,3 +406,26 @@ def test_each_language_leads_to_the_other(page: Path) -> None:
     assert f"[简体中文]({to_chinese})" in here
     back = page.name if page.parent == twin(page).parent else f"../{page.name}"
     assert f"[English]({back})" in there
+
+
+def test_what_a_chinese_reader_needs_is_there() -> None:
+    names = ["README.md", "glossary.md", "equivalence.md", "differences.md"]
+    names += ["running-the-tests.md", "diffing-traces.md", "your-own-agent.md"]
+    names += ["endpoints.md", "commands.md", *(page.name for page in CHAPTERS)]
+    pages = [ROOT / "README.md", *(DOCS / each for each in names)]
+    missing = [name(twin(page)) for page in pages if page not in BOTH]
+    assert not missing
+
+
+@in_chinese
+def test_a_link_to_an_english_page_says_so(page: Path) -> None:
+    wrong = []
+    for number, line in enumerate(text_of(page).splitlines()[1:], 2):
+        for words, link in re.findall(
+            r"\[([^\[\]]+)\]\(([^)#\s]+\.md)(?:#[^)]*)?\)", line
+        ):
+            to = (page.parent / link).resolve()
+            chinese = to.parent == DOCS / "zh" or to.stem.endswith(".zh-CN")
+            if ("（英文）" in words) == chinese:
+                wrong.append(f"{name(page)}:{number}: [{words}]({link})")
+    assert not wrong, "\n".join(wrong)
