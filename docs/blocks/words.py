@@ -84,7 +84,7 @@ CHINESE = {
     "implementation": "实现",
     "equal": "相等",
     "same bytes": "字节相同",
-    "ends": "结局",
+    "ends": "结束状态",
     "parts from the first": "与基线的分歧",
     "there": "基线的值",
     "here": "它的值",
