@@ -24,6 +24,14 @@ JSON_CALL = '{"name": "get_weather", "arguments": {"city": "北京"}}'
 
 FORMS = {
     "Qwen, Hermes": (f"<tool_call>\n{JSON_CALL}\n</tool_call>", BEIJING),
+    "Qwen2.5-Coder, with its template's braces": (
+        '{{"name": "get_weather", "arguments": {"city": "北京"}}}}',
+        BEIJING,
+    ),
+    "all braces twice, and in a text": (
+        '{{"name": "get_weather", "arguments": {{"city": "{{a}} }}"}}}}',
+        [("get_weather", {"city": "{{a}} }}"})],
+    ),
     "Qwen3-Coder": (
         "<tool_call>\n<function=get_weather>\n<parameter=city>\n北京\n</parameter>\n"
         "</function>\n</tool_call>",
@@ -177,6 +185,10 @@ PROSE = [
     "The temperature is < 5 and > 3.",
     "[TODO] nothing here names a tool",
     "<details>get_weather</details>",
+    '{"name": "get_weather"}',
+    '{"city": "北京", "arguments": "get_weather", "name": "weather"}',
+    'It is {"name": "get_weather", "arguments": {"city": "北京"}}.',
+    "{{city}} is what get_weather wants",
 ]
 
 
@@ -194,6 +206,10 @@ UNKNOWN = [
     '<｜call｜>{"get_weather": {"city": "北京"}}',
     "<tool_call>get_weather of Beijing</tool_call>",
     '```xml\n<call tool="get_weather"/>\n```',
+    '{"name": "get_weather", "arguments": {"city": "北京"}',
+    '{"name": "get_weather", "arguments": {"city": "北京"}}}\nI will look it up.',
+    '```json\n[{"name": "get_weather", "arguments": {city: "北京"}}]\n```',
+    '{{{"name": "get_weather", "arguments": {}}',
 ]
 
 

@@ -66,6 +66,8 @@ _FENCED = re.compile(r"\A```([\w-]*)[ \t]*\n?(.*?)\n?[ \t]*```\Z", re.DOTALL)
 _OPEN_FENCE = re.compile(r"```[\w-]*\s*\Z")
 _WORD = re.compile(r"[^\s<>\[\]{}()`,;]+")
 _NAME = re.compile(r'"(?:name|tool_name)"\s*:\s*"([^"]+)"')
+_WITH_ARGUMENTS = re.compile(r'"(?:arguments|parameters|args)"\s*:')
+_BRACES = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\{\{|\}\}', re.DOTALL)
 
 NAMES = ("name", "tool_name", "function", "tool")
 ARGUMENTS = ("arguments", "parameters", "args")
@@ -107,7 +109,8 @@ def may_become_calls(begun: str, offered: Collection[str]) -> bool | None:
         if not inner:
             return None
         if text[0] == "{":
-            return inner[0] in "\"'"
+            inner = inner[1:].lstrip() if inner[0] == "{" else inner
+            return inner[0] in "\"'" if inner else None
         return inner[0] == "{" or _begins_call(inner, offered)
     return _begins_call(text, offered)
 
@@ -140,9 +143,14 @@ _OF_HTML = re.compile(
 
 def looks_like_call(text: str, offered: Collection[str]) -> bool:
     """Tell whether the text begins like a call of an offered tool in a form that nobody
-    here reads: with a special token or a tag, and the name of the tool behind it."""
+    here reads: with a special token or a tag, and the name of the tool behind it; or
+    with JSON that names tool and arguments, and is broken or goes on as prose."""
     text = text.lstrip()
-    mark = _UNKNOWN.match(_FENCE.sub("", text, count=1) if text[:3] == "```" else text)
+    text = _FENCE.sub("", text, count=1) if text[:3] == "```" else text
+    named = _NAME.search(text, 0, 200) if text[:1] in ("{", "[") else None
+    if named and named[1] in offered and _WITH_ARGUMENTS.search(text):
+        return True
+    mark = _UNKNOWN.match(text)
     if not mark or _OF_HTML.fullmatch(mark["tag"] or ""):
         return False
     names = "|".join(re.escape(name) for name in offered)
@@ -304,13 +312,21 @@ def _bare(text: str, offered: Collection[str]) -> list[Call]:
     inner = inner.removeprefix("functools") if inner.startswith("functools[") else inner
     if inner[:1] in ("{", "["):
         try:
-            values = list(_json_values(inner))
+            values = list(_json_values(_undoubled(inner)))
         except (ValueError, RecursionError):
             return list(_python(inner, offered)) if inner[0] == "[" else []
         entries = [e for v in values for e in (v if isinstance(v, list) else [v])]
         found = [_as_call(entry, may_lack_arguments=False) for entry in entries]
         return [call for call in found if call] if all(found) else []
     return list(_python(inner, offered))
+
+
+def _undoubled(text: str) -> str:
+    """The text; braces that come in pairs, as a template writes them and Qwen2.5 copies
+    them, {{"name": …}}, are single outside of strings."""
+    if not text.startswith("{{"):
+        return text
+    return _BRACES.sub(lambda found: found[1] or found[0][0], text)
 
 
 _DECODER = json.JSONDecoder(strict=False)
