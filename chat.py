@@ -179,6 +179,10 @@ _ADVICE = {
     "step_limit": N_("Raise --max-steps, or ask for less at a time."),
     "empty": N_("The model said nothing: ask again, or try another model."),
     "truncated": N_("Raise LLM_MAX_TOKENS, or ask for a shorter answer."),
+    "unparsed_call": N_(
+        "The server does not parse this model's calls: python -m equivalence probe"
+        " says what to change."
+    ),
 }
 
 
