@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,11 +25,15 @@ from equivalence.runs.redaction import NOTHING, Redaction
 from equivalence.runs.steps import text_of
 from equivalence.settings import Settings
 
+NOT_SAID = ("system", "developer")
+"""The roles of messages that many conversations have in common."""
 
-@dataclass
+
+@dataclass(eq=False)
 class _Conversation:
     """What has come of one conversation so far."""
 
+    beginning: str
     began: float
     latest: float
     recorded: str
@@ -66,7 +71,10 @@ class Recorder:
         """Why conversations could not be written."""
         self._clock = clock
         self._redaction = redaction
-        self._open: list[_Conversation] = []
+        self._open: OrderedDict[int, _Conversation] = OrderedDict()
+        """By id; the one that has been idle longest comes first."""
+        self._beginnings: dict[str, list[_Conversation]] = {}
+        """The open ones by their beginning, in the order in which they began."""
         self._lock = threading.Lock()
 
     def add(self, exchange: Exchange) -> None:
@@ -75,13 +83,23 @@ class Recorder:
         with self._lock:
             self._write_idle(now)
             begun = now - (exchange.ms or 0.0) / 1000
-            latest = [c for c in reversed(self._open) if c.is_continued_by(exchange)]
-            if latest:
-                conversation = latest[0]
-            else:
+            beginning = _beginning(_messages(exchange))
+            alike = self._beginnings.get(beginning, [])
+            without = self._beginnings.get("", []) if beginning else []
+            conversation = next(
+                (
+                    c
+                    for c in (*alike[::-1], *without[::-1])
+                    if c.is_continued_by(exchange)
+                ),
+                None,
+            )
+            if conversation is None:
                 recorded = datetime.now().astimezone().isoformat(timespec="seconds")
-                conversation = _Conversation(begun, now, recorded)
-                self._open.append(conversation)
+                conversation = _Conversation(beginning, begun, now, recorded)
+                self._open[id(conversation)] = conversation
+                self._beginnings.setdefault(beginning, []).append(conversation)
+            self._open.move_to_end(id(conversation))
             exchange.began = round((begun - conversation.began) * 1000, 1)
             conversation.exchanges.append(exchange)
             conversation.latest = now
@@ -92,13 +110,19 @@ class Recorder:
             self._write_idle(float("inf"))
 
     def _write_idle(self, now: float) -> None:
-        for conversation in list(self._open):
-            if now - conversation.latest >= self.idle:
-                self._open.remove(conversation)
-                try:
-                    self.file.append(self._run(conversation))
-                except UsageError as error:  # of the user's redaction
-                    self.errors.append(str(error))
+        while self._open:
+            conversation = next(iter(self._open.values()))
+            if now - conversation.latest < self.idle:
+                return
+            del self._open[id(conversation)]
+            alike = self._beginnings[conversation.beginning]
+            alike.remove(conversation)
+            if not alike:
+                del self._beginnings[conversation.beginning]
+            try:
+                self.file.append(self._run(conversation))
+            except UsageError as error:  # of the user's redaction
+                self.errors.append(str(error))
 
     def _run(self, conversation: _Conversation) -> Run:
         """The record: the question is the last thing that the user had said when it
@@ -123,6 +147,16 @@ class Recorder:
         while run.asked in self.file:  # asked before: another try of the same
             run.repeat += 1
         return run
+
+
+def _beginning(messages: list[Any]) -> str:
+    """The first text that is not the system's: a request and the one that it continues
+    have it in common. Empty where there is none yet."""
+    for message in messages:
+        if isinstance(message, dict) and message.get("role") not in NOT_SAID:
+            content = message.get("content")
+            return content if isinstance(content, str) else ""
+    return ""
 
 
 def _messages(exchange: Exchange) -> list[Any]:
