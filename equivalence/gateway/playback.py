@@ -7,7 +7,9 @@ the two differ.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from equivalence.gateway.canonical import canonical_request, differences, excerpts
@@ -38,7 +40,11 @@ class Playback:
         self.ignores = ignores
         self.redact = redact
         self.requests = [canonical_request(call.request) for call in self.calls]
-        self.left = list(range(len(self.calls)))
+        self.left = OrderedDict.fromkeys(range(len(self.calls)))
+        """The calls, by index, that have no reply yet, in order."""
+        starts = accumulate((call.began for call in reversed(self.calls)), min)
+        self._earliest = [*starts][::-1]
+        """When the first of a call and all behind it began."""
         self.asked = 0
 
     def __str__(self) -> str:
@@ -50,7 +56,7 @@ class Playback:
         sent = canonical_request(self.redact(request))
         for index in self._together():
             if self._difference(index, sent) is None:
-                self.left.remove(index)
+                del self.left[index]
                 self.asked += 1
                 return as_recorded(self.calls[index], request)
         return None
@@ -63,14 +69,17 @@ class Playback:
     def _together(self) -> list[int]:
         """The next call that has no reply yet, and those that had begun before it
         ended."""
-        if not self.left:
-            return []
-        ended = self.calls[self.left[0]].ended
-        return [
-            index
-            for index in self.left
-            if index == self.left[0] or self.calls[index].began < ended
-        ]
+        found: list[int] = []
+        ended = 0.0
+        for index in self.left:
+            if not found:
+                ended = self.calls[index].ended
+            elif self._earliest[index] >= ended:
+                break  # nor had any later one: a long run is not searched at each call
+            elif self.calls[index].began >= ended:
+                continue
+            found.append(index)
+        return found
 
     def miss(self, request: dict[str, Any]) -> str:
         """Return in one line how the request differs from the recorded one at its
@@ -79,7 +88,7 @@ class Playback:
         if not self.calls:
             return "no model call is recorded here"
         where = f"model call {number} is not in the recording"
-        nearest = self.left[0] if self.left else len(self.calls) - 1
+        nearest = next(iter(self.left)) if self.left else len(self.calls) - 1
         if not self.left:
             where += f", which ends after model call {len(self.calls)}"
         sent = canonical_request(self.redact(request))

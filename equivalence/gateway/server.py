@@ -113,6 +113,8 @@ class Gateway:
             self._app(),
             lifespan="on",
             ws="none",
+            proxy_headers=False,
+            access_log=False,
             timeout_graceful_shutdown=1,
             log_config=None,
             log_level="critical",  # a reply scripted to break is no news

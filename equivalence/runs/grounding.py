@@ -119,6 +119,10 @@ def said_before(request: Mapping[str, Any]) -> Said:
 
 def mark(run: Run) -> None:
     """Enter the ungrounded numbers in the record: in each step, and as warnings."""
+    if not any(any(_numbers(step.arguments)) for step in run.steps):
+        for step in run.steps:
+            step.ungrounded = []
+        return
     requests = [exchange.request for exchange in run.model_calls]
     said = said_before(requests[0] if requests else {})
     for text in (*run.history, run.question):

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from equivalence.errors import UsageError
@@ -33,6 +34,7 @@ NOT_SAID = ("system", "developer")
 class _Conversation:
     """What has come of one conversation so far."""
 
+    number: int
     beginning: str
     began: float
     latest: float
@@ -72,7 +74,8 @@ class Recorder:
         self._clock = clock
         self._redaction = redaction
         self._open: OrderedDict[int, _Conversation] = OrderedDict()
-        """By id; the one that has been idle longest comes first."""
+        """By number; the one that has been idle longest comes first."""
+        self._numbers = count()
         self._beginnings: dict[str, list[_Conversation]] = {}
         """The open ones by their beginning, in the order in which they began."""
         self._lock = threading.Lock()
@@ -96,10 +99,11 @@ class Recorder:
             )
             if conversation is None:
                 recorded = datetime.now().astimezone().isoformat(timespec="seconds")
-                conversation = _Conversation(beginning, begun, now, recorded)
-                self._open[id(conversation)] = conversation
+                number = next(self._numbers)
+                conversation = _Conversation(number, beginning, begun, now, recorded)
+                self._open[number] = conversation
                 self._beginnings.setdefault(beginning, []).append(conversation)
-            self._open.move_to_end(id(conversation))
+            self._open.move_to_end(conversation.number)
             exchange.began = round((begun - conversation.began) * 1000, 1)
             conversation.exchanges.append(exchange)
             conversation.latest = now
@@ -110,11 +114,15 @@ class Recorder:
             self._write_idle(float("inf"))
 
     def _write_idle(self, now: float) -> None:
-        while self._open:
-            conversation = next(iter(self._open.values()))
+        """Write those that have been idle too long, in the order in which they began;
+        only they are looked at, however many are open."""
+        idle = []
+        for conversation in self._open.values():
             if now - conversation.latest < self.idle:
-                return
-            del self._open[id(conversation)]
+                break
+            idle.append(conversation)
+        for conversation in sorted(idle, key=lambda each: each.number):
+            del self._open[conversation.number]
             alike = self._beginnings[conversation.beginning]
             alike.remove(conversation)
             if not alike:
