@@ -57,10 +57,15 @@ $(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $(2)
 @touch $@
 endef
 
-# What it costs, beside others that do the same; figures, no pass or fail.
+# Every goal beside its figure, beside others that do the same; no pass or fail.
+# `make bench LONG=1` compares 100,000 runs with 100,000 too.
 bench: .venv/ready
-	$(BIN)/python -m benchmarks.comparison
-	$(BIN)/python -m benchmarks.stages
+	@-$(MAKE) --no-print-directory .venv-bench/ready
+	$(BIN)/python -m benchmarks $(if $(LONG),--long)
+
+# The peers, in an environment of their own, on the newest Python there is.
+.venv-bench/ready: benchmarks/requirements-peers.txt
+	$(call environment,$(or $(firstword $(foreach v,$(VERSIONS),$(call python,$(v)))),$(PYTHON)),$<)
 
 # What draws the pages' diagrams, for a test in the slow lane; exactly this version.
 MERMAID := 11.17.0

@@ -4,17 +4,16 @@ Pairs of traces of three turns, of which half differ in one argument. Ours names
 place and the cause; agentevals says yes or no. Both get their traces as each reads
 them: records and messages that are in memory already.
 
-    python benchmarks/comparison.py
+    python -m benchmarks.comparison
 """
 
 from __future__ import annotations
 
 import json
 import statistics
-import time
-from collections.abc import Callable
 from typing import Any
 
+from benchmarks.figures import Figure, interleaved, ratio, table
 from equivalence.gateway import Exchange
 from equivalence.judge.compare import compare
 from equivalence.runs.record import Run, Step
@@ -58,16 +57,13 @@ def trace(number: int, city: str) -> tuple[Run, list[dict[str, Any]]]:
     return run, messages
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    """Return how long the work takes."""
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
-def main() -> None:
-    """Print the medians and their ratio; both are checked to find the same."""
-    from agentevals.trajectory.match import create_trajectory_match_evaluator
+def measure() -> list[Figure]:
+    """Return the ratio of the medians; both are checked to find the same."""
+    try:
+        from agentevals.trajectory.match import create_trajectory_match_evaluator
+    except ImportError:
+        print("agentevals is missing: pip install -r requirements.txt")
+        return []
 
     strict = create_trajectory_match_evaluator(trajectory_match_mode="strict")
     pairs = [
@@ -86,16 +82,13 @@ def main() -> None:
     place = compare(pairs[0][0][0], pairs[0][1][0])
     assert place is not None
     assert place.path.endswith("arguments.city")
-    times: dict[str, list[float]] = {"ours": [], "agentevals": []}
-    for _ in range(ROUNDS):
-        times["ours"].append(seconds(ours))
-        times["agentevals"].append(seconds(theirs))
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    for name, value in medians.items():
-        print(f"{name:12}{value / PAIRS * 1e6:9.1f} µs a pair")
-    ratio = medians["agentevals"] / medians["ours"]
-    print(f"comparison: {ratio:.1f} times agentevals strict (goal: at least {GOAL})")
+    times = interleaved({"ours": ours, "agentevals": theirs}, ROUNDS)
+    for name, seen in times.items():
+        print(f"{name:12}{statistics.median(seen) / PAIRS * 1e6:9.1f} µs a pair")
+    faster = ratio(times["agentevals"], times["ours"])
+    what = "comparison core"
+    return [Figure(what, faster, "times agentevals strict", GOAL, at_least=True)]
 
 
 if __name__ == "__main__":
-    main()
+    print(table(measure()))

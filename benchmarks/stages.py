@@ -1,6 +1,6 @@
 """What each stage costs per model call, beside two floors that do the same by hand.
 
-    python -m benchmarks.stages [--rounds N] [--json]
+    python -m benchmarks.stages
 
 Every question is a conversation of four model calls, three with a tool call each, at a
 fresh address of a gateway whose model is a script, so that no time is the model's. The
@@ -11,19 +11,18 @@ question counts.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import json
 import statistics
-import time
 from collections.abc import Callable
-from operator import truediv
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 
+from benchmarks.figures import Figure, interleaved, ratio, table
 from config import SYSTEM_PROMPT
 from equivalence.gateway import Gateway, Script
 from equivalence.runs.implementation import load
@@ -33,6 +32,7 @@ from stage4_mini_framework.registry import Registry
 from tools import TOOLS
 
 CALLS = 4
+ROUNDS = 100
 QUESTION = "What is the weather in Beijing, Shanghai and Guangzhou?"
 GOALS = {
     "stage4": 1.1,
@@ -137,47 +137,32 @@ def stage(target: str) -> Candidate:
     return run
 
 
-def measure(rounds: int) -> dict[str, list[float]]:
-    """Return milliseconds per model call of each candidate, round by round."""
+def measure() -> list[Figure]:
+    """Return what each takes per model call."""
     implementations = read_table(Path(__file__).parent).implementations
     candidates = {
         "http.client loop": http_loop(),
         "openai loop": openai_loop(),
         **{name: stage(implementations[name].target) for name in GOALS},
     }
-    seen: dict[str, list[float]] = {name: [] for name in candidates}
     with Gateway(script()) as gateway:
-        for number in range(rounds + 2):  # the first two warm everything up
-            for name, run in candidates.items():
-                with gateway.open_run(script()) as wire:
-                    began = time.perf_counter()
-                    run(wire.url)
-                    took = (time.perf_counter() - began) * 1000 / CALLS
-                    assert len(wire.exchanges) == CALLS, (name, len(wire.exchanges))
-                if number > 1:
-                    seen[name].append(took)
-    return seen
 
+        def answer(run: Candidate) -> None:
+            with gateway.open_run(script()) as wire:
+                run(wire.url)
+                assert len(wire.exchanges) == CALLS, len(wire.exchanges)
 
-def main() -> None:
-    """Print the figures beside their goals."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    arguments = parser.parse_args()
-    seen = measure(arguments.rounds)
-    found = {name: statistics.median(times) for name, times in seen.items()}
-    ratios = {  # within a round, so that what else the machine does counts for both
-        name: statistics.median(map(truediv, times, seen["openai loop"]))
-        for name, times in seen.items()
-    }
-    if arguments.json:
-        print(json.dumps({"milliseconds": found, "ratios": ratios, "goals": GOALS}))
-        return
-    for name, took in found.items():
-        goal = f"  goal {GOALS[name]}" if name in GOALS else ""
-        print(f"{name:17} {took:7.2f} ms per model call  {ratios[name]:5.2f}{goal}")
+        works = {name: partial(answer, run) for name, run in candidates.items()}
+        times = interleaved(works, ROUNDS, warm=2)
+    for name, seen in times.items():
+        took = statistics.median(seen) * 1000 / CALLS
+        print(f"{name:17}{took:7.2f} ms a model call")
+    floor = times["openai loop"]
+    return [
+        Figure(name, ratio(times[name], floor), "times a warm openai loop", goal)
+        for name, goal in GOALS.items()
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    print(table(measure()))

@@ -14,13 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from equivalence.gateway.exchange import Exchange
 from equivalence.gateway.kept import Kept
@@ -192,8 +190,8 @@ class Gateway:
         if run in self._standing_runs:
             self._standing_runs.remove(run)
 
-    def _app(self) -> Starlette:
-        return Starlette(
+    def _app(self) -> ASGIApp:
+        router = Router(
             routes=[
                 Route("/{address}/v1/chat/completions", self._chat, methods=["POST"]),
                 Route("/{address}/v1/responses", self._responses, methods=["POST"]),
@@ -204,14 +202,14 @@ class Gateway:
                 ),
                 Route("/{address}/v1/models", self._models),
             ],
-            # A web page that names another host for loopback must not reach the key.
-            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[*LOOPBACK])],
-            exception_handlers={404: _not_found},
+            default=_not_found,
             lifespan=self._lifespan,
         )
+        # A web page that names another host for loopback must not reach the key.
+        return TrustedHostMiddleware(router, allowed_hosts=[*LOOPBACK])
 
     @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
         yield
         for upstream in {self.upstream, *(run.upstream for run in self._runs.values())}:
             await upstream.close()
@@ -609,8 +607,8 @@ class _CutResponse(Response):
         raise ConnectionResetError("this reply was scripted to break")
 
 
-def _not_found(http: Request, error: Exception) -> Response:
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     message = (
-        f"{http.url.path} is not here; POST to /v1/chat/completions or /v1/responses"
+        f"{scope['path']} is not here; POST to /v1/chat/completions or /v1/responses"
     )
-    return _respond(error_reply(404, message))
+    await _respond(error_reply(404, message))(scope, receive, send)
