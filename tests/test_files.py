@@ -396,6 +396,24 @@ def test_only_what_a_command_needs_is_imported(
     assert done.stderr.splitlines()[-1] == f"{code}{loaded}"
 
 
+def test_help_loads_nothing_but_the_standard_library() -> None:
+    """And of that neither what reads records nor what serves."""
+    code = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "from equivalence.cli import main\n"
+        "try:\n"
+        "    main(['--help'])\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "own = sys.stdlib_module_names | {'equivalence'}\n"
+        "slow = {'asyncio', 'dataclasses', 'inspect', 'shutil', 'subprocess'}\n"
+        "print(sorted((new - own) | (new & slow)), file=sys.stderr)\n"
+    )
+    assert python("-c", code).stderr.splitlines()[-1] == "[]"
+
+
 # ------------------------------------------------------------------- the run in memory
 
 

@@ -153,6 +153,25 @@ def test_conversations_that_pass_through_are_run_records(tmp_path: Path) -> None
     assert all(run.versions == {} for run in runs)
 
 
+def test_a_conversation_is_continued_whatever_it_began_with(tmp_path: Path) -> None:
+    """With no text but the system's, or with a content in blocks."""
+    blocks = [{"type": "text", "text": "hello"}]
+    user = {"role": "user", "content": blocks}
+    system = {"role": "system", "content": "be brief"}
+    path = tmp_path / "r.jsonl"
+    script = Script([{"message": {"content": "yes"}}])
+    with RunFile(path) as file:
+        recorder = Recorder(file, Settings(_env_file=None))
+        with Gateway(script, on_exchange=recorder.add) as gateway:
+            for messages in ([system], [system, says("more")["messages"][0]], [user]):
+                body = {"model": "m", "messages": messages}
+                assert send(gateway.url, body).status == 200
+            more = {"model": "m", "messages": [user, says("more")["messages"][0]]}
+            assert send(gateway.url, more).status == 200
+        recorder.end()
+    assert [len(run.exchanges) for run in read_runs(path)] == [2, 2]
+
+
 def test_the_command_records_until_ctrl_c(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     process = start("--port", "0", "--record", str(path), "--name", "mine")
