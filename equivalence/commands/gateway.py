@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import sys
 
 from equivalence.commands.arguments import run_file
@@ -45,6 +46,10 @@ def gateway_command(arguments: argparse.Namespace, table: Table) -> int:
             raise UsageError(f"port {arguments.port}: {error}") from None
         print(f"{gateway.url} -> {upstream}", flush=True)
         print("Requests are answered until Ctrl-C.", file=sys.stderr)
+        # A conversation that is open is no garbage: with Python's own thresholds a busy
+        # gateway looks through all of them several times a second.
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
         try:
             with contextlib.suppress(KeyboardInterrupt):
                 gateway.serve()
