@@ -25,8 +25,8 @@ def run_command(work: Callable[[], int]) -> int:
     has left (`… | head`); 2, with one line on standard error, for what the user gave
     and for what cannot be read or written.
     """
-    # A framework makes 300,000 objects that stay: to look through them for garbage, time
-    # and again while it is imported and once more at the end, takes a fifth of a second.
+    # A framework makes 300,000 objects that stay: to look through them for garbage,
+    # again and again on import and once more at the end, takes a fifth of a second.
     gc.set_threshold(20_000, 20)
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
