@@ -285,11 +285,11 @@ def known(part: str, written: str, pieces: int = 3) -> bool:
     """Whether a part is put together of what is written in a few places."""
     return (
         part in written
-        or pieces > 1
+        or (pieces > 1
         and any(
             part[:cut] in written and known(part[cut:], written, pieces - 1)
             for cut in range(1, len(part))
-        )
+        ))
     )
 
 

@@ -27,7 +27,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from equivalence.errors import UsageError
-from equivalence.judge.compare import CAUSES, RULES, Judge, counted
+from equivalence.judge.compare import CAUSES, RULES, Judge
+from equivalence.language import counted
 from equivalence.runs.record import Run
 from equivalence.show.page.index import Index, index
 from equivalence.show.page.question import (
@@ -181,9 +182,9 @@ class _Page:
         asked = {key[:-1] for key in found.questions}
         tries = len({key[-1] for key in found.questions})
         return (
-            f"{counted(len(asked), 'question')}"
+            f"{counted(len(asked), '{count} question', '{count} questions')}"
             f"{f', {tries} tries' if tries > 1 else ''},"
-            f" {counted(len(found.labels), 'implementation')},"
+            f" {counted(len(found.labels), '{count} implementation', '{count} implementations')},"
             f" baseline {', '.join(self.baselines)}"
         )
 
