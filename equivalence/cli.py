@@ -26,8 +26,8 @@ from equivalence.commands.arguments import (
     add_output,
 )
 from equivalence.judge.exit_codes import EXIT_CODES
-from equivalence.language import _, translate_argparse
-from equivalence.runs.output import run_command
+from equivalence.language import N_, _, translate_argparse
+from equivalence.runs.output import HelpFormatter, run_command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,8 +48,10 @@ def _main(argv: Sequence[str] | None) -> int:
         return int(function(arguments, read_table()))
     except KeyboardInterrupt:
         out = getattr(arguments, "out", None)
-        kept = f"; what was recorded is kept in {out}" if out else ""
-        print(f"interrupted{kept}", file=sys.stderr)
+        words = _("interrupted")
+        if out:
+            words = _("interrupted; what was recorded is kept in {out}").format(out=out)
+        print(words, file=sys.stderr)
         return 130
 
 
@@ -88,11 +90,13 @@ def _width() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     translate_argparse()
-    layout = partial(argparse.RawDescriptionHelpFormatter, width=_width())
+    layout = partial(HelpFormatter, width=_width())
     parser = argparse.ArgumentParser(
         prog="python -m equivalence",
-        description="Prove on the wire whether two versions of an agent are the same.",
-        epilog=EXIT_CODES,
+        description=_(
+            "Prove on the wire whether two versions of an agent are the same."
+        ),
+        epilog=_(EXIT_CODES),
         formatter_class=layout,
     )
     parser.add_argument(
@@ -111,43 +115,47 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             help=about,
-            description=f"{about[0].upper()}{about[1:]}. {more}".strip(),
-            epilog=EXIT_CODES,
+            description=_("{about}. {more}")
+            .format(about=f"{about[0].upper()}{about[1:]}", more=more)
+            .strip(),
+            epilog=_(EXIT_CODES),
             formatter_class=layout,
         )
         command.set_defaults(run=name, needs_table=needs_table)
         return command
 
-    run = add("run", "run implementations on questions and compare them")
+    run = add("run", _("run implementations on questions and compare them"))
     add_asked(run)
     add_comparison(run)
     add_output(run)
 
     record = add(
         "record",
-        "record runs into a file, to be replayed without the model",
-        "The same command goes on with an interrupted recording.",
+        _("record runs into a file, to be replayed without the model"),
+        _("The same command goes on with an interrupted recording."),
     )
     add_asked(record)
     record.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="file to write"
+        "--out", type=Path, required=True, metavar="FILE", help=_("file to write")
     )
     record.add_argument(
-        "--note", default="", metavar="TEXT", help="what to know about the server"
+        "--note", default="", metavar="TEXT", help=_("what to know about the server")
     )
     add_output(record, out=False)
 
-    replay = add("replay", "run implementations on recorded answers, offline")
+    replay = add("replay", _("run implementations on recorded answers, offline"))
     replay.add_argument("file", type=Path, metavar="FILE")
-    replay.add_argument("question", nargs="*", help="only these, with their traces")
+    replay.add_argument("question", nargs="*", help=_("only these, with their traces"))
     replay.add_argument(
         "--implementation",
         action="append",
         metavar="NAME|module:function",
-        help="on the answers recorded for each other one; default: each on its own",
+        help=_("on the answers recorded for each other one; default: each on its own"),
     )
     replay.add_argument(
-        "--cross", action="store_true", help="each on the answers of all the others too"
+        "--cross",
+        action="store_true",
+        help=_("each on the answers of all the others too"),
     )
     replay.add_argument(
         "--command",
@@ -155,44 +163,46 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar='"CMD {question}"',
-        help="an agent in any language, on the recorded answers",
+        help=_("an agent in any language, on the recorded answers"),
     )
     replay.add_argument(
         "--tools",
         metavar="recorded|module:NAME",
-        help="recorded: run no tool, answer with its recorded results; else your own",
+        help=_(
+            "recorded: run no tool, answer with its recorded results; else your own"
+        ),
     )
     replay.add_argument(
         "--from",
         dest="first_live",
         type=int,
         metavar="N",
-        help="a live model answers from model call N on: only the model can differ",
+        help=_("a live model answers from model call N on: only the model can differ"),
     )
-    replay.add_argument("--model", metavar="NAME", help="of --from")
-    replay.add_argument("--base-url", metavar="URL", help="of --from")
+    replay.add_argument("--model", metavar="NAME", help=_("of --from"))
+    replay.add_argument("--base-url", metavar="URL", help=_("of --from"))
     add_comparison(replay)
     add_output(replay)
 
     drift = add(
-        "drift", "ask many times: do two differ more often than each from itself?"
+        "drift", _("ask many times: do two differ more often than each from itself?")
     )
-    add_asked(drift, questions="the first one of the table", repeats=20)
+    add_asked(drift, questions=N_("the first one of the table"), repeats=20)
     drift.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the offline model"
+        "--seed", type=int, default=0, metavar="N", help=_("of the offline model")
     )
     drift.add_argument(
         "--recorded",
         action="append",
         type=Path,
         metavar="FILE",
-        help="ask nobody: take the runs of a file; repeat it",
+        help=_("ask nobody: take the runs of a file; repeat it"),
     )
     add_output(drift)
 
     diff = add(
         "diff",
-        "compare recorded runs: what differs is shown, what is equal counted",
+        _("compare recorded runs: what differs is shown, what is equal counted"),
         needs_table=False,
     )
     diff.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
@@ -201,46 +211,56 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         type=Path,
         metavar="RUNS.jsonl",
-        help="the right side, where a side has several files",
+        help=_("the right side, where a side has several files"),
     )
     add_comparison(diff)
-    diff.add_argument("--all", action="store_true", help="show equal runs too")
+    diff.add_argument("--all", action="store_true", help=_("show equal runs too"))
     add_output(diff, out=False)
 
     matrix = add(
         "matrix",
-        "every mechanism scenario in front of implementations",
-        "Those of the table are compared with each other; where some are named, each is"
-        " judged by what the scenarios expect: 0 all survived, 1 some not, 2 none"
-        " applied to it.",
+        _("every mechanism scenario in front of implementations"),
+        _(
+            "Those of the table are compared with each other; where"
+            " some are named, each is judged by what the scenarios"
+            " expect: 0 all survived, 1 some not, 2 none applied to it."
+        ),
     )
     add_implementations(matrix)
     add_command(matrix)
     matrix.add_argument(
-        "--raw", action="store_true", help="named ones get the replies unrepaired"
+        "--raw", action="store_true", help=_("named ones get the replies unrepaired")
     )
-    matrix.add_argument("--scenario", metavar="NAME", help="one of them, in full")
+    matrix.add_argument("--scenario", metavar="NAME", help=_("one of them, in full"))
     matrix.add_argument(
         "--scenarios",
         type=Path,
         metavar="FOLDER",
-        help="your own, with the tools of the table",
+        help=_("your own, with the tools of the table"),
     )
-    matrix.add_argument("--tools", metavar="module:NAME", help="your own tools")
-    matrix.add_argument("--json", action="store_true", help="print one JSON document")
+    matrix.add_argument("--tools", metavar="module:NAME", help=_("your own tools"))
+    matrix.add_argument(
+        "--json", action="store_true", help=_("print one JSON document")
+    )
 
     itself = add(
         "self",
-        "each implementation against itself, with concurrent tools: never different",
+        _("each implementation against itself, with concurrent tools: never different"),
     )
     add_implementations(itself)
     add_command(itself)
     itself.add_argument(
-        "--comparisons", type=int, default=200, metavar="N", help="default %(default)s"
+        "--comparisons",
+        type=int,
+        default=200,
+        metavar="N",
+        help=_("default %(default)s"),
     )
-    itself.add_argument("--json", action="store_true", help="print one JSON document")
+    itself.add_argument(
+        "--json", action="store_true", help=_("print one JSON document")
+    )
 
-    report = add("report", "write recorded runs as one self-contained HTML page")
+    report = add("report", _("write recorded runs as one self-contained HTML page"))
     report.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
     report.add_argument(
         "-o",
@@ -248,26 +268,32 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path("report.html"),
         metavar="FILE",
-        help="default: report.html; replaced at once, never half written",
+        help=_("default: report.html; replaced at once, never half written"),
     )
     report.add_argument(
         "--all",
         action="store_true",
-        help="draw each question turn by turn, however many there are",
+        help=_("draw each question turn by turn, however many there are"),
     )
     add_judge(report)
 
     step = add(
         "step",
-        "one question through the source of implementations, line by line, as a page",
-        "The lines are those that were at work when it ran.",
+        _(
+            "one question through the source of implementations, line"
+            " by line, as a page"
+        ),
+        _("The lines are those that were at work when it ran."),
     )
-    step.add_argument("question", nargs="?", help="default: the first of the table")
+    step.add_argument("question", nargs="?", help=_("default: the first of the table"))
     step.add_argument(
-        "--recorded", type=Path, metavar="FILE", help="take the replies from its runs"
+        "--recorded",
+        type=Path,
+        metavar="FILE",
+        help=_("take the replies from its runs"),
     )
     add_implementations(step)
-    step.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    step.add_argument("--tools", metavar="module:NAME", help=_("your own tools"))
     add_model(step)
     step.add_argument(
         "-o",
@@ -275,82 +301,95 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path("step.html"),
         metavar="FILE",
-        help="default: step.html",
+        help=_("default: step.html"),
     )
 
     score = add(
         "score",
-        "the benchmark: how many cases are completed, at what cost",
-        "Ctrl-C ends it with the figures so far.",
+        _("the benchmark: how many cases are completed, at what cost"),
+        _("Ctrl-C ends it with the figures so far."),
     )
     score.add_argument(
         "--recorded",
         action="append",
         type=Path,
         metavar="FILE",
-        help="ask nobody: take the runs of a file; repeat it",
+        help=_("ask nobody: take the runs of a file; repeat it"),
     )
     add_implementations(score)
     add_model(score)
     score.add_argument(
-        "--cases", type=Path, metavar="FILE", help="default: the cases of the table"
+        "--cases", type=Path, metavar="FILE", help=_("default: the cases of the table")
     )
     score.add_argument(
-        "--failed", action="store_true", help="list what was not completed, and why"
+        "--failed", action="store_true", help=_("list what was not completed, and why")
     )
     score.add_argument(
-        "--again", action="store_true", help="ask anew what the file holds already"
+        "--again", action="store_true", help=_("ask anew what the file holds already")
     )
     add_output(score)
 
-    export = add("export", "write recorded runs in a form that other tools read")
+    export = add("export", _("write recorded runs in a form that other tools read"))
     export.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
     export.add_argument(
         "--to",
         required=True,
         choices=("otlp", "messages"),
-        help="otlp: OpenTelemetry's GenAI spans, JSON lines; messages: a JSON list of"
-        " conversations",
+        help=_(
+            "otlp: OpenTelemetry's GenAI spans, JSON lines; messages: a"
+            " JSON list of conversations"
+        ),
     )
     export.add_argument(
-        "-o", "--out", type=Path, required=True, metavar="FILE", help="replaced at once"
+        "-o",
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help=_("replaced at once"),
     )
 
     probe = add(
         "probe",
-        "what an endpoint can do, and which implementations will work with it",
-        "Exit code 0: those with tool calls will; 1: they will not; 3: not known.",
+        _("what an endpoint can do, and which implementations will work with it"),
+        _("Exit code 0: those with tool calls will; 1: they will not; 3: not known."),
     )
-    probe.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
-    probe.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
-    probe.add_argument("--json", action="store_true", help="print one JSON document")
+    probe.add_argument("--base-url", metavar="URL", help=_("endpoint (LLM_BASE_URL)"))
+    probe.add_argument("--model", metavar="NAME", help=_("model name (LLM_MODEL)"))
+    probe.add_argument("--json", action="store_true", help=_("print one JSON document"))
 
-    gateway = add("gateway", "the gateway alone, for any client")
-    gateway.add_argument("--upstream", metavar="URL", help="endpoint (LLM_BASE_URL)")
-    gateway.add_argument("--port", type=int, default=8100, help="default 8100; 0: any")
+    gateway = add("gateway", _("the gateway alone, for any client"))
+    gateway.add_argument("--upstream", metavar="URL", help=_("endpoint (LLM_BASE_URL)"))
+    gateway.add_argument(
+        "--port", type=int, default=8100, help=_("default 8100; 0: any")
+    )
     gateway.add_argument(
         "--address",
         metavar="TEXT",
-        help="what stands in its URL before /v1; default: made up, so that no other"
-        " user of this machine knows it",
+        help=_(
+            "what stands in its URL before /v1; default: made up, so"
+            " that no other user of this machine knows it"
+        ),
     )
-    gateway.add_argument("--raw", action="store_true", help="pass replies unrepaired")
+    gateway.add_argument(
+        "--raw", action="store_true", help=_("pass replies unrepaired")
+    )
     gateway.add_argument(
         "--record",
         type=Path,
         metavar="FILE",
-        help="write each conversation that passes through as a run record",
+        help=_("write each conversation that passes through as a run record"),
     )
     gateway.add_argument(
-        "--name", default="gateway", help="of the recorded implementation"
+        "--name", default="gateway", help=_("of the recorded implementation")
     )
     gateway.add_argument(
         "--idle",
         type=float,
         default=60,
         metavar="SECONDS",
-        help="a conversation ends when nothing has come for so long; default 60",
+        help=_("a conversation ends when nothing has come for so long; default 60"),
     )
 
-    add("list", "list the implementations of the table")
+    add("list", _("list the implementations of the table"))
     return parser

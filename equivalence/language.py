@@ -40,6 +40,11 @@ def ngettext(one: str, many: str, number: int) -> str:
     return _catalogue(language()).ngettext(one, many, number)
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Return so many of them: counted(2, "{count} run", "{count} runs")."""
+    return ngettext(one, many, number).format(count=number)
+
+
 def N_(message: str) -> str:  # noqa: N802  # the usual name
     """Return the message as it is, and mark it for the catalogue: a constant, which is
     translated where it is printed, `_(CONSTANT)`."""

@@ -101,6 +101,14 @@ RECORDED = (
     N_("{words}; what came of it, {result}, is in the answer"),
     N_("{words}; in turn {turn} the tool was called again with nothing made up"),
     N_("{words}; other results came in turn {turn}"),
+    # a divergence in the control flow
+    N_("model call {number}, {path}"),
+    N_("model call {number}"),
+    N_("{tool} executed"),
+    N_("not executed"),
+    N_("executed"),
+    N_("nothing"),
+    # a number
     N_("{number} was made up: in no question and no earlier result"),
     N_("{numbers} were made up: in no question and no earlier result"),
 )

@@ -59,7 +59,13 @@ def test_a_reply_comes_at_the_line_that_waits_for_it(tmp_path: Path) -> None:
     first = next(line for line, _, event in trace["moments"] if event == 1)
     assert trace["code"][first - 1].strip().startswith("return model.invoke(")
     events = [event["what"] for event in trace["events"]]
-    assert events == ["", "model call 1", "get_weather", "get_weather", "model call 2"]
+    assert events == [
+        "the question",
+        "model call 1",
+        "get_weather",
+        "get_weather",
+        "model call 2",
+    ]
     roles = [
         [trace["messages"][each]["role"] for each in event["messages"]]
         for event in trace["events"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from equivalence.errors import UsageError
+from equivalence.language import N_, _, counted
 
 if TYPE_CHECKING:
     from equivalence.judge.compare import Judge
@@ -24,22 +25,30 @@ if TYPE_CHECKING:
 def add_asked(
     parser: argparse.ArgumentParser,
     *,
-    questions: str = "the questions of the table",
+    questions: str = N_("the questions of the table"),
     repeats: int = 1,
 ) -> None:
     """Add who is asked what, and how often."""
-    parser.add_argument("question", nargs="*", help=f"default: {questions}")
-    parser.add_argument("--questions", type=Path, metavar="FILE", help="one a line")
+    parser.add_argument(
+        "question",
+        nargs="*",
+        help=_("default: {questions}").format(questions=_(questions)),
+    )
+    parser.add_argument("--questions", type=Path, metavar="FILE", help=_("one a line"))
     add_implementations(parser)
-    parser.add_argument("--tools", metavar="module:NAME", help="your own tools")
+    parser.add_argument("--tools", metavar="module:NAME", help=_("your own tools"))
     add_command(parser)
     add_model(parser)
     parser.add_argument(
-        "--repeats", type=int, default=repeats, metavar="R", help="default %(default)s"
+        "--repeats",
+        type=int,
+        default=repeats,
+        metavar="R",
+        help=_("default %(default)s"),
     )
-    parser.add_argument("--raw", action="store_true", help="switch repairs off")
+    parser.add_argument("--raw", action="store_true", help=_("switch repairs off"))
     parser.add_argument(
-        "--again", action="store_true", help="ask anew what the file holds already"
+        "--again", action="store_true", help=_("ask anew what the file holds already")
     )
 
 
@@ -51,7 +60,7 @@ def add_command(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar='"CMD {question}"',
-        help="an agent in any language; its base URL is in $OPENAI_BASE_URL",
+        help=_("an agent in any language; its base URL is in $OPENAI_BASE_URL"),
     )
 
 
@@ -61,29 +70,29 @@ def add_implementations(parser: argparse.ArgumentParser) -> None:
         "--implementation",
         action="append",
         metavar="NAME|module:function",
-        help="repeat it; the first is the baseline of the others",
+        help=_("repeat it; the first is the baseline of the others"),
     )
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the choice of the model."""
-    parser.add_argument("--base-url", metavar="URL", help="endpoint (LLM_BASE_URL)")
-    parser.add_argument("--model", metavar="NAME", help="model name (LLM_MODEL)")
-    parser.add_argument("--temperature", type=float, metavar="T", help="default 0")
-    parser.add_argument("--max-steps", type=int, metavar="N", help="default 10")
+    parser.add_argument("--base-url", metavar="URL", help=_("endpoint (LLM_BASE_URL)"))
+    parser.add_argument("--model", metavar="NAME", help=_("model name (LLM_MODEL)"))
+    parser.add_argument("--temperature", type=float, metavar="T", help=_("default 0"))
+    parser.add_argument("--max-steps", type=int, metavar="N", help=_("default 10"))
 
 
 def add_output(parser: argparse.ArgumentParser, *, out: bool = True) -> None:
     """Add where the result goes."""
     parser.add_argument(
-        "--json", action="store_true", help="print one JSON document, nothing else"
+        "--json", action="store_true", help=_("print one JSON document, nothing else")
     )
     if out:
         parser.add_argument(
             "--out",
             type=Path,
             metavar="FILE",
-            help="write each run to it; the same command goes on where it ended",
+            help=_("write each run to it; the same command goes on where it ended"),
         )
 
 
@@ -91,13 +100,13 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
     """Add how runs are compared, what of it is accepted, and how that is told."""
     add_judge(parser)
     parser.add_argument(
-        "--rules", action="store_true", help="print every rule of comparing"
+        "--rules", action="store_true", help=_("print every rule of comparing")
     )
     parser.add_argument(
         "--markdown",
         type=Path,
         metavar="FILE",
-        help="write the verdicts for a pull request's comment",
+        help=_("write the verdicts for a pull request's comment"),
     )
 
 
@@ -107,19 +116,26 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
         "--compare",
         choices=("requests", "steps"),
         default="requests",
-        help="what is compared: steps for implementations whose requests can never be"
-        " equal (tool, arguments, result, status and answer); default %(default)s",
+        help=_(
+            "what is compared: steps for implementations whose requests"
+            " can never be equal (tool, arguments, result, status and"
+            " answer); default %(default)s"
+        ),
     )
     parser.add_argument(
         "--ignore",
         action="append",
         default=[],
         metavar="PATH",
-        help="pass over what stands there: $.temperature, $.messages[*].name;"
-        " repeat it",
+        help=_(
+            "pass over what stands there: $.temperature, $.messages[*].name; repeat it"
+        ),
     )
     parser.add_argument(
-        "--accept", type=Path, metavar="FILE", help="differences that are known, TOML"
+        "--accept",
+        type=Path,
+        metavar="FILE",
+        help=_("differences that are known, TOML"),
     )
 
 
@@ -153,7 +169,7 @@ def plan_of(arguments: argparse.Namespace, table: Table) -> Plan:
     from equivalence.runs.plan import Plan
 
     if arguments.repeats < 1:
-        raise UsageError("--repeats must be at least 1")
+        raise UsageError(_("--repeats must be at least 1"))
     tools_name = arguments.tools or table.tools or ""
     return Plan(
         implementations_of(table, arguments.implementation, arguments.commands),
@@ -178,8 +194,11 @@ def implementations_of(
         found = list(table.implementations.values())
         if not found:
             raise UsageError(
-                "nothing to run: name --implementation module:function or --command, or"
-                " list them in [tool.equivalence.implementations] of pyproject.toml"
+                _(
+                    "nothing to run: name --implementation module:function or"
+                    " --command, or list them in"
+                    " [tool.equivalence.implementations] of pyproject.toml"
+                )
             )
     else:
         found = [*map(table.find, names or ()), *map(command, commands)]
@@ -199,15 +218,18 @@ def conversations_of(
     for question in questions:
         if os.path.isfile(question):  # and not Path.is_file: a question may be long
             raise UsageError(
-                f"{question} is a file: questions in a file are for --questions,"
-                " recorded runs for report, diff, replay or --recorded"
+                _(
+                    "{question} is a file: questions in a file are for"
+                    " --questions, recorded runs for report, diff, replay or"
+                    " --recorded"
+                ).format(question=question)
             )
     found: list[Conversation] = [[question] for question in questions]
     file = file or (None if found else table.questions)
     if file:
         found += read_questions(file)
     if not found:
-        raise UsageError("nothing to ask: give a question, or --questions FILE")
+        raise UsageError(_("nothing to ask: give a question, or --questions FILE"))
     return found
 
 
@@ -224,19 +246,23 @@ def load_tools(target: str) -> list[Any]:
         raise
     except Exception as error:  # a user's module may do anything
         raise UsageError(
-            f"cannot import {target}: {type(error).__name__}: {error}"
+            _("cannot import {target}: {kind}: {error}").format(
+                target=target, kind=type(error).__name__, error=error
+            )
         ) from None
     from equivalence.runs.watched import tool_name
 
     if not isinstance(tools, list | tuple):
-        raise UsageError(f"{target} is not a list of tools")
+        raise UsageError(_("{target} is not a list of tools").format(target=target))
     try:
         names = [tool_name(tool) for tool in tools]
     except UsageError as error:
         raise UsageError(f"{target}: {error}") from None
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"two tools are named {name!r}: rename one")
+            raise UsageError(
+                _("two tools are named {name!r}: rename one").format(name=name)
+            )
     return list(tools)
 
 
@@ -252,7 +278,9 @@ def run_file(path: Path | None) -> Iterator[RunFile | None]:
     with RunFile(path) as file:
         if len(file):
             print(
-                f"{path} holds {len(file)} runs; those asked for are not asked again",
+                _("{path} holds {runs}; those asked for are not asked again").format(
+                    path=path, runs=counted(len(file), "{count} run", "{count} runs")
+                ),
                 file=sys.stderr,
             )
         yield file

@@ -13,8 +13,9 @@ from typing import Any
 
 from equivalence.commands.arguments import judge_of
 from equivalence.errors import UsageError
-from equivalence.judge.compare import RULES, Verdict, by_steps, counted
+from equivalence.judge.compare import RULES, Verdict, by_steps, tally
 from equivalence.judge.exit_codes import exit_code
+from equivalence.language import _, counted
 from equivalence.runs.files import Place, RunIndex
 from equivalence.runs.record import Asked, Run
 from equivalence.traces import run_index
@@ -26,7 +27,7 @@ def diff_command(arguments: argparse.Namespace) -> int:
     left, right = run_index(lefts), run_index(rights)
     pairs, alone = paired(left, right)
     if not pairs:
-        raise UsageError("the two sides have no question in common")
+        raise UsageError(_("the two sides have no question in common"))
     names = _names(lefts, rights)
     versions: tuple[Versions, Versions] = ({}, {})
     judge, counts = judge_of(arguments), Counter[str]()
@@ -56,17 +57,20 @@ def diff_command(arguments: argparse.Namespace) -> int:
     for line in _version_lines(*versions):
         print(line, file=sys.stderr if document else sys.stdout)
     if traced:
+        words = counted(traced, "{count} comparison", "{count} comparisons")
         print(
-            f"{counted(traced, 'comparison')} by steps: {RULES['trace']}",
+            _("{comparisons} by steps: {rule}").format(
+                comparisons=words, rule=_(RULES["trace"])
+            ),
             file=sys.stderr if document else sys.stdout,
         )
-    words = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     print(
-        f"{counted(len(pairs), 'comparison')}: {words}",
+        tally(dict(counts.most_common())),
         file=sys.stderr if document else sys.stdout,
     )
     for question in dict.fromkeys(asked.question for asked in alone):
-        print(f"on one side only: {question}", file=sys.stderr)
+        words = _("on one side only: {question}").format(question=question)
+        print(words, file=sys.stderr)
     if arguments.markdown:
         from equivalence.show.markdown import write_markdown
 
@@ -83,15 +87,18 @@ Versions = dict[str, set[str]]
 def _version_lines(left: Versions, right: Versions) -> list[str]:
     """A line for each package whose versions are not the same on both sides."""
     return [
-        f"versions: {package} {_listed(left.get(package))} on the left,"
-        f" {_listed(right.get(package))} on the right"
+        _("versions: {package} {left} on the left, {right} on the right").format(
+            package=package,
+            left=_listed(left.get(package)),
+            right=_listed(right.get(package)),
+        )
         for package in dict.fromkeys([*left, *right])
         if left.get(package) != right.get(package)
     ]
 
 
 def _listed(versions: set[str] | None) -> str:
-    return " and ".join(sorted(versions)) if versions else "not known"
+    return _(" and ").join(sorted(versions)) if versions else _("not known")
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[list[Path], list[Path]]:
@@ -100,7 +107,7 @@ def _sides(arguments: argparse.Namespace) -> tuple[list[Path], list[Path]]:
         return arguments.files, arguments.against
     if len(arguments.files) != 2:
         raise UsageError(
-            "name two files, or the left ones and --against the right ones"
+            _("name two files, or the left ones and --against the right ones")
         )
     return arguments.files[:1], arguments.files[1:]
 
@@ -146,7 +153,10 @@ def _names(lefts: Sequence[Path], rights: Sequence[Path]) -> list[dict[Path, str
 
 
 def _labelled(run: Run, place: Place, names: dict[Path, str]) -> Run:
-    return replace(run, implementation=f"{run.implementation} in {names[place.path]}")
+    name = _("{implementation} in {file}").format(
+        implementation=run.implementation, file=names[place.path]
+    )
+    return replace(run, implementation=name)
 
 
 def _draw(runs: Sequence[Run], verdict: Verdict, file: Any) -> None:

@@ -16,6 +16,7 @@ from equivalence.commands.run import gave_up
 from equivalence.errors import UsageError
 from equivalence.judge.drift import Drift, Drifts, DriftVerdict, judged
 from equivalence.judge.exit_codes import exit_code
+from equivalence.language import _
 from equivalence.runs.files import read_runs, to_json
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
@@ -46,7 +47,7 @@ def drift_command(arguments: argparse.Namespace, table: Table) -> int:
         except EndpointFailed as error:
             failure = error
         if arguments.recorded and not counted.runs:
-            raise UsageError("nothing of that is in what was recorded")
+            raise UsageError(_("nothing of that is in what was recorded"))
         drifts = list(counted)
         verdicts = judged(drifts)
         out = terminal.console(sys.stderr if arguments.json else sys.stdout)
@@ -59,8 +60,12 @@ def drift_command(arguments: argparse.Namespace, table: Table) -> int:
     if failure:
         print(gave_up(failure, arguments.out is not None), file=sys.stderr)
     if interrupted or failure:
-        why = "interrupted: " * interrupted
-        print(f"{why}{counted.runs} runs are what this rests on", file=sys.stderr)
+        words = (
+            _("interrupted: {count} runs are what this rests on")
+            if interrupted
+            else _("{count} runs are what this rests on")
+        )
+        print(words.format(count=counted.runs), file=sys.stderr)
     if interrupted:
         return 130
     return exit_code(every, list(ends.values()), failed=bool(failure))
@@ -102,7 +107,7 @@ def _gathered(arguments: argparse.Namespace, table: Table) -> Iterator[Run]:
         gathered = gather(
             plan, new_upstream, out, again=arguments.again, seed=arguments.seed
         )
-        yield from terminal.tracked(gathered, "asking", len(plan))
+        yield from terminal.tracked(gathered, _("asking"), len(plan))
 
 
 def _latest(path: Path) -> Iterator[Run]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from equivalence.errors import UsageError
+from equivalence.language import _, counted
 from equivalence.runs.record import Run
 from equivalence.table import Table
 from equivalence.traces import read_runs
@@ -19,9 +20,9 @@ def export_command(arguments: argparse.Namespace, table: Table) -> int:
     """Write the runs; return 0. The file is replaced at once, or stays as it was."""
     out = arguments.out
     if any(out.resolve() == path.resolve() for path in arguments.files):
-        raise UsageError(f"{out} is one of the files to read")
+        raise UsageError(_("{out} is one of the files to read").format(out=out))
     if out.exists() and not out.is_file():
-        raise UsageError(f"{out} is not a regular file")
+        raise UsageError(_("{out} is not a regular file").format(out=out))
     count = 0
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -35,7 +36,8 @@ def export_command(arguments: argparse.Namespace, table: Table) -> int:
         os.replace(draft, out)
     finally:
         draft.unlink(missing_ok=True)
-    print(f"{out}: {count} run{'s' if count != 1 else ''}", file=sys.stderr)
+    runs = counted(count, "{count} run", "{count} runs")
+    print(f"{out}: {runs}", file=sys.stderr)
     return 0
 
 

@@ -9,6 +9,7 @@ import sys
 
 from equivalence.commands.arguments import run_file
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.runs.recording import Recorder
 from equivalence.runs.upstreams import new_gateway, upstreams
 from equivalence.settings import load_settings
@@ -43,9 +44,11 @@ def gateway_command(arguments: argparse.Namespace, table: Table) -> int:
                 on_exchange=recorder.add if recorder else None,
             )
         except (OSError, OverflowError) as error:
-            raise UsageError(f"port {arguments.port}: {error}") from None
+            raise UsageError(
+                _("port {port}: {error}").format(port=arguments.port, error=error)
+            ) from None
         print(f"{gateway.url} -> {upstream}", flush=True)
-        print("Requests are answered until Ctrl-C.", file=sys.stderr)
+        print(_("Requests are answered until Ctrl-C."), file=sys.stderr)
         # A conversation that is open is no garbage: with Python's own thresholds a busy
         # gateway looks through all of them several times a second.
         gc.freeze()

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from equivalence.commands.arguments import implementations_of, load_tools
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.matrix.player import Player
 from equivalence.matrix.scenarios import Scenario, read_scenarios
 from equivalence.matrix.survival import exit_code_of, survival
@@ -27,7 +28,11 @@ def matrix_command(arguments: argparse.Namespace, table: Table) -> int:
     if arguments.scenario:
         scenarios = [each for each in scenarios if each.name == arguments.scenario]
         if not scenarios:
-            raise UsageError(f"no scenario is named {arguments.scenario!r}")
+            raise UsageError(
+                _("no scenario is named {scenario!r}").format(
+                    scenario=arguments.scenario
+                )
+            )
     tools = SCENARIO_TOOLS
     if arguments.scenarios:
         name = arguments.tools or table.tools or ""
@@ -35,7 +40,11 @@ def matrix_command(arguments: argparse.Namespace, table: Table) -> int:
     for scenario in scenarios:
         for name in scenario.tools:
             if name not in tools:
-                raise UsageError(f"{scenario.name}: no tool is named {name!r}")
+                raise UsageError(
+                    _("{scenario}: no tool is named {name!r}").format(
+                        scenario=scenario.name, name=name
+                    )
+                )
     out = terminal.console(sys.stderr if arguments.json else sys.stdout)
     with Player(tools) as player:
         if arguments.implementation or arguments.commands:
@@ -53,7 +62,7 @@ def _survival(
     """Somebody's agents, each against what the scenarios expect."""
     chosen = implementations_of(table, arguments.implementation, arguments.commands)
     rows = survival(scenarios, chosen, player, raw=arguments.raw)
-    tracked = terminal.tracked(rows, "playing", len(scenarios))
+    tracked = terminal.tracked(rows, _("playing"), len(scenarios))
     outcomes = [outcome for row in tracked for outcome in row]
     show.survival(out, outcomes, raw=arguments.raw)
     if arguments.json:
@@ -76,11 +85,14 @@ def _matrix(
     played = groups(table)
     if not played:
         raise UsageError(
-            "nothing to compare: name --implementation module:function or --command, or"
-            " list implementations in [tool.equivalence] of pyproject.toml"
+            _(
+                "nothing to compare: name --implementation module:function"
+                " or --command, or list implementations in"
+                " [tool.equivalence] of pyproject.toml"
+            )
         )
     rows = matrix(scenarios, played, player)
-    tracked = terminal.tracked(rows, "playing", len(scenarios))
+    tracked = terminal.tracked(rows, _("playing"), len(scenarios))
     cells = [cell for row in tracked for cell in row]
     if arguments.scenario:
         show.scenario_in_full(out, scenarios[0], cells)

@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.probe.probe import Findings, probe
 from equivalence.settings import load_settings
 from equivalence.show import probe as show
@@ -23,8 +24,10 @@ def probe_command(arguments: argparse.Namespace, table: Table) -> int:
     )
     if not settings.base_url:
         raise UsageError(
-            "there is no endpoint to probe: give --base-url and --model, or set"
-            " LLM_BASE_URL and LLM_MODEL"
+            _(
+                "there is no endpoint to probe: give --base-url and"
+                " --model, or set LLM_BASE_URL and LLM_MODEL"
+            )
         )
     out = terminal.console(sys.stderr if arguments.json else sys.stdout)
     show.beforehand(out, settings.base_url, settings.model)
@@ -37,8 +40,8 @@ def probe_command(arguments: argparse.Namespace, table: Table) -> int:
         ]
         or [otherwise]
         for protocol, otherwise in (
-            ("tool_calls", "agents with tool calls"),
-            ("text", "agents with calls in text"),
+            ("tool_calls", _("agents with tool calls")),
+            ("text", _("agents with calls in text")),
         )
     }
     if arguments.json:

@@ -10,6 +10,7 @@ from collections import Counter
 from equivalence.commands.arguments import plan_of, run_file
 from equivalence.commands.run import gave_up
 from equivalence.judge.compare import among_each_other
+from equivalence.language import _
 from equivalence.runs.files import to_json
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
@@ -28,16 +29,24 @@ def record_command(arguments: argparse.Namespace, table: Table) -> int:
     with run_file(arguments.out) as out:
         gathered = gather(plan, new_upstream, out, again=arguments.again)
         try:
-            for run in terminal.tracked(gathered, "recording", len(plan)):
+            for run in terminal.tracked(gathered, _("recording"), len(plan)):
                 runs.append(run)
         except EndpointFailed as error:
             failure = error
     ends = Counter(run.status for run in runs)
     console = terminal.console(sys.stderr if arguments.json else sys.stdout)
     words = ", ".join(f"{count} {status}" for status, count in ends.most_common())
-    console.print(terminal.text(f"{len(runs)} runs in {arguments.out}: {words}"))
     console.print(
-        terminal.text(f"replay: python -m equivalence replay {arguments.out}")
+        terminal.text(
+            _("{count} runs in {out}: {words}").format(
+                count=len(runs), out=arguments.out, words=words
+            )
+        )
+    )
+    console.print(
+        terminal.text(
+            _("replay: python -m equivalence replay {out}").format(out=arguments.out)
+        )
     )
     if failure:
         print(gave_up(failure, kept=True), file=sys.stderr)

@@ -19,6 +19,7 @@ from equivalence.errors import UsageError
 from equivalence.judge.compare import Judge, among_each_other
 from equivalence.judge.exit_codes import exit_code
 from equivalence.judge.replay import Live, cells, replay
+from equivalence.language import _
 from equivalence.runs.files import to_json
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
@@ -37,11 +38,15 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
     path = arguments.file
     recorded = list({run.asked: run for run in read_runs(path)}.values())
     if not recorded:
-        raise UsageError(f"{path} holds no run")
+        raise UsageError(_("{path} holds no run").format(path=path))
     questions = table.redaction.texts(arguments.question)
     wanted = [run for run in recorded if _wanted(run, recorded, questions)]
     if not wanted:
-        raise UsageError(f"{path} has no recorded run of these questions to replay")
+        raise UsageError(
+            _("{path} has no recorded run of these questions to replay").format(
+                path=path
+            )
+        )
     own = arguments.implementation is None and not arguments.commands
     implementations = (
         _recorded_ones(path, wanted, table)
@@ -79,18 +84,22 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
     )
     with run_file(arguments.out) as out:
         played = []
-        for each in terminal.tracked(replayed, "replaying", total):
+        for each in terminal.tracked(replayed, _("replaying"), total):
             played.append(each)
             if out is not None:
                 out.append(each.run)
     alone = own and not live
     among = among_each_other(each.recorded for each in played) if alone else []
     console = terminal.console(sys.stderr if arguments.json else sys.stdout)
-    done = "their recorded results" if tools_recorded else "run again"
-    console.print(terminal.text(f"Tools: {done}."))
+    done = _("their recorded results") if tools_recorded else _("run again")
+    console.print(terminal.text(_("Tools: {done}.").format(done=done)))
     if live:
         console.print(
-            terminal.text(f"From model call {live.first_call} on: {live.model}.")
+            terminal.text(
+                _("From model call {first_call} on: {model}.").format(
+                    first_call=live.first_call, model=live.model
+                )
+            )
         )
     in_full = bool(arguments.question) or live is not None
     show.replays(console, played, among, in_full=in_full)
@@ -110,10 +119,10 @@ def _live(arguments: argparse.Namespace, table: Table) -> Live | None:
     """The live model that goes on from a model call, if one is asked for."""
     if arguments.first_live is None:
         if arguments.model or arguments.base_url:
-            raise UsageError("--model and --base-url go with --from N")
+            raise UsageError(_("--model and --base-url go with --from N"))
         return None
     if arguments.first_live < 1:
-        raise UsageError("--from: model calls are numbered from 1")
+        raise UsageError(_("--from: model calls are numbered from 1"))
     settings = load_settings(base_url=arguments.base_url, model=arguments.model)
     new_upstream = upstreams(settings, table.upstream, table.folder)
     return Live(arguments.first_live, settings.model, settings.base_url, new_upstream)
@@ -137,7 +146,9 @@ def _recorded_tools(path: Path, runs: Sequence[Run], table: Table) -> str:
     for run in runs:
         if run.tools and run.tools != table.tools:
             raise UsageError(
-                f"{path} was recorded with --tools {run.tools}: give it here too"
+                _("{path} was recorded with --tools {tools}: give it here too").format(
+                    path=path, tools=run.tools
+                )
             )
     return next((run.tools for run in runs if run.tools), "")
 
@@ -152,14 +163,18 @@ def _recorded_ones(
     foreign = [name for name in names if name not in known]
     if foreign:
         print(
-            f"passed over, because the table does not list them: {', '.join(foreign)};"
-            " name them with --implementation",
+            _(
+                "passed over, because the table does not list them:"
+                " {foreign}; name them with --implementation"
+            ).format(foreign=", ".join(foreign)),
             file=sys.stderr,
         )
     found = [known[name] for name in names if name in known]
     if not found:
         raise UsageError(
-            f"{path} was recorded for {', '.join(foreign)}, which the table does not"
-            " list: name an --implementation"
+            _(
+                "{path} was recorded for {foreign}, which the table does"
+                " not list: name an --implementation"
+            ).format(path=path, foreign=", ".join(foreign))
         )
     return found

@@ -7,6 +7,8 @@ import sys
 
 from equivalence.commands.arguments import judge_of, plan_of, run_file
 from equivalence.judge.exit_codes import exit_code
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.session import EndpointFailed, gather, together
 from equivalence.runs.upstreams import upstreams
 from equivalence.show.markdown import write_markdown
@@ -35,5 +37,7 @@ def run_command(arguments: argparse.Namespace, table: Table) -> int:
 
 def gave_up(failure: EndpointFailed, kept: bool) -> str:
     """Return in one line that the endpoint failed too often, and what to do."""
-    going_on = "; the same command goes on from here" if kept else ""
-    return f"given up: {failure}{going_on}"
+    words = _("given up: {failure}")
+    if kept:
+        words = _("given up: {failure}; the same command goes on from here")
+    return words.format(failure=translated(str(failure)))

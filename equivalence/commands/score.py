@@ -18,6 +18,7 @@ from equivalence.commands.arguments import (
 )
 from equivalence.commands.run import gave_up
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.runs.files import read_runs
 from equivalence.runs.hints import hint
 from equivalence.runs.plan import CLOCK, Plan
@@ -37,8 +38,10 @@ def score_command(arguments: argparse.Namespace, table: Table) -> int:
     path = arguments.cases or table.cases
     if path is None:
         raise UsageError(
-            "no cases: give --cases FILE, or name a file in [tool.equivalence]"
-            " (cases = ...)"
+            _(
+                "no cases: give --cases FILE, or name a file in"
+                " [tool.equivalence] (cases = ...)"
+            )
         )
     cases, published = read_cases(path, load_tools(table.tools or ""))
     benchmark = Benchmark(cases, table.redaction)
@@ -64,7 +67,7 @@ def score_command(arguments: argparse.Namespace, table: Table) -> int:
         failure = error
     answered = benchmark.answered
     if arguments.recorded and not answered:
-        raise UsageError("no case of these is answered in what was recorded")
+        raise UsageError(_("no case of these is answered in what was recorded"))
     scores = [score(name, answered) for name in benchmark.implementations]
     out = terminal.console(sys.stderr if arguments.json else sys.stdout)
     show.table(out, scores, published)
@@ -82,11 +85,13 @@ def score_command(arguments: argparse.Namespace, table: Table) -> int:
         }
         print(json.dumps(document, ensure_ascii=False))
     if interrupted or failure:
-        why = "interrupted"
+        why = _("interrupted")
         if failure:
             why = gave_up(failure, arguments.out is not None)
-        rest = f"the figures rest on {len(answered)} of {expected} cases"
-        print(f"{why}; {rest}", file=sys.stderr)
+        rest = _("the figures rest on {count} of {expected} cases").format(
+            count=len(answered), expected=expected
+        )
+        print(_("{why}; {rest}").format(why=why, rest=rest), file=sys.stderr)
     if failure and (advice := hint(str(failure))):
         print(advice, file=sys.stderr)
     return 130 if interrupted else _exit_code(answered, failed=bool(failure))
@@ -108,7 +113,7 @@ def _asked(plan: Plan, arguments: argparse.Namespace, table: Table) -> Iterator[
     new_upstream = upstreams(plan.settings, table.upstream, table.folder)
     with run_file(arguments.out) as out:
         runs = gather(plan, new_upstream, out, again=arguments.again)
-        yield from terminal.tracked(runs, "asking", len(plan))
+        yield from terminal.tracked(runs, _("asking"), len(plan))
 
 
 def _exit_code(answered: Sequence[Answered], *, failed: bool) -> int:

@@ -8,6 +8,7 @@ import sys
 
 from equivalence.commands.arguments import implementations_of
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.matrix.itself import against_itself, fit
 from equivalence.matrix.player import Player
 from equivalence.matrix.scenarios import read_scenarios
@@ -20,7 +21,7 @@ def self_command(arguments: argparse.Namespace, table: Table) -> int:
     """Compare each implementation with itself and print how often it was different;
     return 0 if never, else 1."""
     if arguments.comparisons < 1:
-        raise UsageError("--comparisons must be at least 1")
+        raise UsageError(_("--comparisons must be at least 1"))
     if arguments.implementation or arguments.commands:
         names, commands = arguments.implementation, arguments.commands
         chosen = implementations_of(table, names, commands)
@@ -31,7 +32,7 @@ def self_command(arguments: argparse.Namespace, table: Table) -> int:
     with Player() as player:
         for implementation in chosen:
             rows = against_itself(implementation, scenarios, total, player)
-            *_, tally = terminal.tracked(rows, implementation.name, total)
+            *_earlier, tally = terminal.tracked(rows, implementation.name, total)
             tallies.append(tally)
             out = sys.stderr if arguments.json else sys.stdout
             print(tally, file=out, flush=True)

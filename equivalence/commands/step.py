@@ -14,6 +14,7 @@ from equivalence.errors import UsageError
 from equivalence.gateway import Upstream
 from equivalence.gateway.playback import Playback
 from equivalence.judge.replay import settings_of as settings_recorded
+from equivalence.language import _
 from equivalence.runs.files import read_runs
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.lines import trace
@@ -75,7 +76,11 @@ def _recorded(arguments: argparse.Namespace) -> dict[str, Run]:
         if question in (None, run.question) and not run.history:
             found.setdefault(run.implementation, run)
     if not found:
-        raise UsageError(f"{arguments.recorded} has no run of such a first question")
+        raise UsageError(
+            _("{recorded} has no run of such a first question").format(
+                recorded=arguments.recorded
+            )
+        )
     return found
 
 
@@ -86,6 +91,8 @@ def _answers_for(implementation: Implementation, recorded: dict[str, Run]) -> Ru
     run = recorded.get(implementation.name) or next(alike, None)
     if run is None:
         raise UsageError(
-            f"nothing is recorded that {implementation.name} could be answered with"
+            _("nothing is recorded that {name} could be answered with").format(
+                name=implementation.name
+            )
         )
     return run

@@ -23,6 +23,7 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.judge.compare import Verdict
+from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs.record import Run
 
@@ -82,28 +83,38 @@ def read_accepted(path: Path | None) -> Accepted:
     except OSError as error:
         raise UsageError(f"{path}: {translated(error.strerror)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML in UTF-8: {error}") from None
+        raise UsageError(
+            _("{path} is not TOML in UTF-8: {error}").format(path=path, error=error)
+        ) from None
     entries = data.get("accepted")
     if not isinstance(entries, list) or set(data) != {"accepted"}:
-        raise UsageError(f"{path} holds no list of [[accepted]] differences")
+        raise UsageError(
+            _("{path} holds no list of [[accepted]] differences").format(path=path)
+        )
     for number, entry in enumerate(entries, 1):
         _check(path, number, entry)
     return Accepted(entries)
 
 
 def _check(path: Path, number: int, entry: Any) -> None:
-    where = f"{path}, accepted difference {number}"
+    where = _("{path}, accepted difference {number}").format(path=path, number=number)
     if not isinstance(entry, dict) or not entry.get("reason"):
-        raise UsageError(f"{where}: it needs a reason")
+        raise UsageError(_("{where}: it needs a reason").format(where=where))
     for name, value in entry.items():
         if name not in (*FIELDS, "reason"):
             raise UsageError(
-                f"{where}: no field is named {name!r}: {', '.join(FIELDS)}"
+                _("{where}: no field is named {name!r}: {fields}").format(
+                    where=where, name=name, fields=", ".join(FIELDS)
+                )
             )
         if not isinstance(value, str):
-            raise UsageError(f"{where}: {name} must be a text")
+            raise UsageError(
+                _("{where}: {name} must be a text").format(where=where, name=name)
+            )
     if len(entry) == 1:
-        raise UsageError(f"{where}: it says nothing of the difference")
+        raise UsageError(
+            _("{where}: it says nothing of the difference").format(where=where)
+        )
 
 
 def _fits(pattern: str, value: str) -> bool:

@@ -7,7 +7,7 @@ Whoever differs first, while all before was equal, is the cause.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, zip_longest
@@ -25,42 +25,76 @@ from equivalence.gateway.canonical import (
 )
 from equivalence.gateway.exchange import Exchange
 from equivalence.gateway.shapes import first_choice
+from equivalence.language import N_, _, counted
+from equivalence.phrases import translated
 from equivalence.runs.record import Run, Step
 
 RULES = {
-    "ids": "Tool call ids are matched, not compared: servers make them up.",
-    "arguments": "Arguments are compared as parsed JSON: key order, spacing and escapes"
-    " do not count, and empty arguments are {}.",
-    "numbers": "100 equals 100.0: JSON has one kind of number. true does not equal 1,"
-    ' and "100" does not equal 100.',
-    "envelope": "A reply's id, created, model and usage are the server's bookkeeping.",
-    "reasoning": "Reasoning beside a reply is not compared: no stage reads it.",
-    "protocol": "Where one of the two has its tool calls in text, their requests cannot"
-    " be the same: steps (tool, arguments, result), status and answer are compared.",
-    "steps": "Runs are compared by their steps: tool, arguments, result, status and"
-    " answer. Their requests are not compared.",
-    "trace": "One of the two was read from a trace that does not keep requests as they"
-    " were sent: they are compared by their steps: tool, arguments, result, status and"
-    " answer.",
-    "attempts": "An attempt that failed and was repeated by the client is not compared:"
-    " the server failed, not the code.",
-    "redacted": "What was redacted looks the same on both sides: it is not compared.",
+    "ids": N_("Tool call ids are matched, not compared: servers make them up."),
+    "arguments": N_(
+        "Arguments are compared as parsed JSON: key order, spacing and escapes"
+        " do not count, and empty arguments are {}."
+    ),
+    "numbers": N_(
+        "100 equals 100.0: JSON has one kind of number. true does not equal 1,"
+        ' and "100" does not equal 100.'
+    ),
+    "envelope": N_(
+        "A reply's id, created, model and usage are the server's bookkeeping."
+    ),
+    "reasoning": N_("Reasoning beside a reply is not compared: no stage reads it."),
+    "protocol": N_(
+        "Where one of the two has its tool calls in text, their requests cannot"
+        " be the same: steps (tool, arguments, result), status and answer are compared."
+    ),
+    "steps": N_(
+        "Runs are compared by their steps: tool, arguments, result, status and"
+        " answer. Their requests are not compared."
+    ),
+    "trace": N_(
+        "One of the two was read from a trace that does not keep requests as they"
+        " were sent: they are compared by their steps: tool, arguments, result,"
+        " status and answer."
+    ),
+    "attempts": N_(
+        "An attempt that failed and was repeated by the client is not compared:"
+        " the server failed, not the code."
+    ),
+    "redacted": N_(
+        "What was redacted looks the same on both sides: it is not compared."
+    ),
 }
 """What is ignored when two runs are compared, each with its reason."""
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 
 CAUSES = {
-    "request": "The two implementations sent different requests: the difference is in"
-    " the code.",
-    "reply": "The same request got different replies: the difference is in the model or"
-    " its server, not in the code.",
-    "tool": "The same call got different results: the difference is in the tool.",
-    "control": "All was the same so far, but one went on where the other stopped, or"
-    " ended differently: the difference is in the control flow.",
-    "unknown": "The two did different things, and their requests were not compared: it"
-    " may be the form in which they ask, or the model.",
+    "request": N_(
+        "The two implementations sent different requests: the difference is in"
+        " the code."
+    ),
+    "reply": N_(
+        "The same request got different replies: the difference is in the model or"
+        " its server, not in the code."
+    ),
+    "tool": N_("The same call got different results: the difference is in the tool."),
+    "control": N_(
+        "All was the same so far, but one went on where the other stopped, or"
+        " ended differently: the difference is in the control flow."
+    ),
+    "unknown": N_(
+        "The two did different things, and their requests were not compared: it"
+        " may be the form in which they ask, or the model."
+    ),
 }
+
+VERDICTS = (
+    N_("equivalent"),
+    N_("accepted"),
+    N_("indistinguishable"),
+    N_("different"),
+    N_("inconclusive"),
+)
 
 
 @dataclass(frozen=True)
@@ -151,12 +185,18 @@ class Rules:
     def __post_init__(self) -> None:
         """Raise UsageError if something cannot be a rule."""
         if self.by not in ("requests", "steps"):
-            raise UsageError(f"runs are compared by requests or steps, not {self.by!r}")
+            raise UsageError(
+                _("runs are compared by requests or steps, not {by!r}").format(
+                    by=self.by
+                )
+            )
         for path in self.ignore:
             if not re.match(r"\$\.|steps\[", path):
                 raise UsageError(
-                    f"{path!r} is no path: write what a verdict prints, $.temperature"
-                    " or steps[0].result; [*] is any place"
+                    _(
+                        "{path!r} is no path: write what a verdict prints,"
+                        " $.temperature or steps[0].result; [*] is any place"
+                    ).format(path=path)
                 )
 
     def differences(
@@ -542,7 +582,7 @@ def _where_requests_differ(left: Run, right: Run) -> str | None:
     for number, (a, b) in enumerate(
         zip(left.model_calls, right.model_calls, strict=False), 1
     ):
-        for path, *_ in differences(request(a), request(b)):
+        for path, *_values in differences(request(a), request(b)):
             return f"model call {number}, {path}"
     return None
 
@@ -567,25 +607,39 @@ def explain(verdict: Verdict) -> str:
     """Return one sentence on what the verdict means and what to do next."""
     place = verdict.divergence
     if verdict.verdict == "accepted":
-        return f"Accepted: {verdict.reason}"
+        return _("Accepted: {reason}").format(reason=verdict.reason)
     if place is None:
         return {
-            "equivalent": "Same requests, same replies, same tools, same end.",
-            "inconclusive": "A run failed before it could be judged: see its error.",
+            "equivalent": _("Same requests, same replies, same tools, same end."),
+            "inconclusive": _("A run failed before it could be judged: see its error."),
         }[verdict.verdict]
     if verdict.verdict == "inconclusive":
-        return "The endpoint failed for one of the two: run it again, or replay."
+        return _("The endpoint failed for one of the two: run it again, or replay.")
     if place.began:
-        return f"At the earlier question {place.began!r}: {CAUSES[place.cause]}"
+        return _("At the earlier question {began!r}: {cause}").format(
+            began=place.began, cause=_(CAUSES[place.cause])
+        )
     if place.requests:
-        where = f" They first differ in {place.requests}."
-        return CAUSES[place.cause] + where
-    return CAUSES[place.cause]
+        where = _(" They first differ in {requests}.").format(
+            requests=translated(place.requests)
+        )
+        return _(CAUSES[place.cause]) + where
+    return _(CAUSES[place.cause])
 
 
-def counted(count: int, noun: str) -> str:
-    """Return so many of them: 1 question, 2 questions."""
-    return f"{count} {noun}{'s' if count != 1 else ''}"
+def tally(counts: Mapping[str, int]) -> str:
+    """Return how many comparisons came to which verdict."""
+    words = (
+        _("{count} {verdict}").format(count=count, verdict=_(name))
+        for name, count in counts.items()
+        if count
+    )
+    comparisons = counted(
+        sum(counts.values()), "{count} comparison", "{count} comparisons"
+    )
+    return _("{comparisons}: {verdicts}").format(
+        comparisons=comparisons, verdicts=_(", ").join(words)
+    )
 
 
 def _server_failed(left: Run, right: Run, place: Divergence) -> bool:

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from equivalence.language import N_
+
 if TYPE_CHECKING:
     from equivalence.judge.compare import Verdict
     from equivalence.runs.record import Run
 
-EXIT_CODES = """\
-exit codes:
-  0    every pair is equivalent or accepted; with one implementation, every run
-       is completed
-  1    a difference; or a case, a scenario, an exercise or a probe that failed
-  3    inconclusive (a run failed before it could be judged), or indistinguishable
-  2    wrong usage, settings or files
-  130  interrupted by Ctrl-C
-"""
+EXIT_CODES = N_(
+    "exit codes:\n  0    every pair is equivalent or accepted;"
+    " with one implementation, every run\n       is completed"
+    "\n  1    a difference; or a case, a scenario, an exercise"
+    " or a probe that failed\n  3    inconclusive (a run failed"
+    " before it could be judged), or indistinguishable\n  2"
+    "    wrong usage, settings or files\n  130  interrupted by"
+    " Ctrl-C\n"
+)
 
 
 def exit_code(

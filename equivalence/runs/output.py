@@ -4,18 +4,59 @@ leave, a device that may be full. Importing this module loads nothing that draws
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
+from unicodedata import east_asian_width
 
 from equivalence.errors import UsageError
 from equivalence.language import _
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Breaks lines by the columns they take, which in Chinese are two a character."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrapped(" ".join(text.split()), width)
+
+    def _format_usage(self, usage: Any, actions: Any, groups: Any, prefix: Any) -> str:
+        # argparse indents what follows by the characters of the prefix.
+        prefix = _("usage: ") if prefix is None else prefix
+        blank = "\0" * columns(prefix)
+        return (
+            super()
+            ._format_usage(usage, actions, groups, blank)
+            .replace(blank, prefix, 1)
+        )
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal the text takes."""
+    return sum(1 + (east_asian_width(character) in "WF") for character in text)
+
+
+_WIDE, _CLOSING = "\u3000-\u9fff\uff00-\uffef", "，。：；？！、）」"
+_WORD = re.compile(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_CLOSING}]*")
+"""What a line is not broken in: one Chinese character, or a word."""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the text in lines of at most `width` columns, broken at blanks and between
+    Chinese characters, never before a sign that closes."""
+    lines = [""]
+    for word in _WORD.findall(text):
+        if lines[-1] and columns(lines[-1] + word) > width:
+            lines.append("")
+        lines[-1] += word if lines[-1] else word.lstrip()
+    return lines
 
 
 def run_command(work: Callable[[], int]) -> int:

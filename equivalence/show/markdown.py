@@ -6,33 +6,39 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from equivalence.judge.compare import Verdict, counted, explain
+from equivalence.judge.compare import Verdict, explain, tally
+from equivalence.language import _
 from equivalence.runs.words import short
 
 MOST_SHOWN = 20
-"""So many differences are shown whole; the rest is counted."""
+"""So many differences are shown whole; the rest is tally."""
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
     """Return a summary, and what differs with its cause, its place and both values."""
     counts = Counter(verdict.verdict for verdict in verdicts)
-    words = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    lines = [f"**{counted(len(verdicts), 'comparison')}: {words}**", ""]
+    lines = [f"**{tally(dict(counts.most_common()))}**", ""]
     unequal = [v for v in verdicts if v.verdict != "equivalent"]
     for verdict in unequal[:MOST_SHOWN]:
         lines += _one(verdict)
     if len(unequal) > MOST_SHOWN:
-        lines.append(f"… and {len(unequal) - MOST_SHOWN} more.")
+        lines.append(_("… and {count} more.").format(count=len(unequal) - MOST_SHOWN))
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _one(verdict: Verdict) -> list[str]:
     lines = [
-        f"- **{_plain(verdict.left)}** vs **{_plain(verdict.right)}**,"
-        f" {_plain(verdict.question)}: {verdict.verdict}"
+        _("- **{left}** vs **{right}**, {question}: {verdict}").format(
+            left=_plain(verdict.left),
+            right=_plain(verdict.right),
+            question=_plain(verdict.question),
+            verdict=_(verdict.verdict),
+        )
     ]
     if place := verdict.divergence:
-        lines[0] += f", cause `{place.cause}`, model call {place.model_call}"
+        lines[0] += _(", cause `{cause}`, model call {model_call}").format(
+            cause=place.cause, model_call=place.model_call
+        )
         lines += [f"  - `{place.path}`"]
         lines += [
             f"  - {_plain(name)}: {_plain(value)}"

@@ -13,9 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from equivalence.judge.compare import Divergence, Judge
+from equivalence.language import _
 from equivalence.matrix.scenarios import Scenario
 from equivalence.matrix.survival import OUTCOMES, Outcome
 from equivalence.matrix.table import Cell
+from equivalence.phrases import translated
 from equivalence.runs.record import Run
 from equivalence.runs.words import short
 from equivalence.show.terminal import side_by_side, verdict
@@ -25,8 +27,13 @@ def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:
     """Draw one group of the matrix: scenarios down, implementations across."""
     cells = [cell for cell in cells if cell.group == group]
     names = list(dict.fromkeys(cell.implementation for cell in cells))
-    table = Table(title=f"{group}: compared with {names[0]}", title_justify="left")
-    table.add_column("scenario", overflow="fold")
+    table = Table(
+        title=_("{group}: compared with {baseline}").format(
+            group=group, baseline=names[0]
+        ),
+        title_justify="left",
+    )
+    table.add_column(_("scenario"), overflow="fold")
     for name in names[1:]:
         table.add_column(escape(name), overflow="fold")
     rows: dict[str, dict[str, Cell]] = {}
@@ -40,7 +47,9 @@ def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:
 def _cell_text(cell: Cell) -> Text:
     if place := cell.divergence:
         return Text(f"{place.cause} {place.model_call} {place.path}", "red")
-    return Text("equal" if cell.same_bytes else "equal, not the same bytes", "green")
+    return Text(
+        _("equal") if cell.same_bytes else _("equal, not the same bytes"), "green"
+    )
 
 
 def matrix_tally(
@@ -51,7 +60,17 @@ def matrix_tally(
     for (group, name), (equal, total) in counts.items():
         baseline = baselines.setdefault(group, name)
         if name != baseline:
-            out.print(Text(f"{group}: {baseline} vs {name}: {equal}/{total} equal"))
+            out.print(
+                Text(
+                    _("{group}: {baseline} vs {name}: {equal}/{total} equal").format(
+                        group=group,
+                        baseline=baseline,
+                        name=name,
+                        equal=equal,
+                        total=total,
+                    )
+                )
+            )
 
 
 def survival(out: Console, outcomes: Sequence[Outcome], *, raw: bool) -> None:
@@ -59,25 +78,32 @@ def survival(out: Console, outcomes: Sequence[Outcome], *, raw: bool) -> None:
     not survive, with the first thing that was not right."""
     for name in dict.fromkeys(each.implementation for each in outcomes):
         mine = [each for each in outcomes if each.implementation == name]
-        where = "alone" if raw else "behind the gateway's repairs (alone: --raw)"
+        where = _("alone") if raw else _("behind the gateway's repairs (alone: --raw)")
         table = Table(title=escape(f"{name}, {where}"), title_justify="left")
-        table.add_column("kind")
+        table.add_column(_("kind"))
         for outcome in OUTCOMES:
-            table.add_column(outcome, justify="right")
+            table.add_column(_(outcome), justify="right")
         for kind in dict.fromkeys(each.scenario.kind for each in mine):
             of_kind = [each for each in mine if each.scenario.kind == kind]
             table.add_row(kind.replace("_", " "), *_counted(of_kind), end_section=False)
         table.add_section()
-        table.add_row("all", *_counted(mine), style="bold")
+        table.add_row(_("all"), *_counted(mine), style="bold")
         out.print(table)
         for each in mine:
             if each.outcome == "not survived":
                 out.print(Text(f"{each.scenario.name}: {each.scenario.why}", "red"))
-                out.print(Text(f"  {short(each.reasons[0])}"))
+                out.print(Text(f"  {short(translated(each.reasons[0]))}"))
         for reason, count in Counter(
             each.reasons[0] for each in mine if each.outcome == "not applicable"
         ).items():
-            out.print(Text(f"not applicable, {count}: {reason}", "dim"))
+            out.print(
+                Text(
+                    _("not applicable, {count}: {reason}").format(
+                        count=count, reason=reason
+                    ),
+                    "dim",
+                )
+            )
 
 
 def _counted(outcomes: Sequence[Outcome]) -> list[str]:
@@ -106,10 +132,13 @@ def _exchanges_side_by_side(
     out: Console, left: Run, right: Run, place: Divergence
 ) -> None:
     part = "reply" if place.part == "reply" else "request"
+    request = _("{name}: request {number}")
     table = Table(expand=True)
     columns = []
     for run in (left, right):
-        table.add_column(f"{run.implementation}: {part} {place.model_call}", ratio=1)
+        words = _("{name}: reply {number}") if part == "reply" else request
+        title = words.format(name=run.implementation, number=place.model_call)
+        table.add_column(title, ratio=1)
         calls = run.model_calls
         found = len(calls) >= place.model_call
         sent = getattr(calls[place.model_call - 1], part) if found else {}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from equivalence.language import _
 from equivalence.probe.probe import MORE, REQUESTS, Check, Findings
 from equivalence.show.terminal import text
 
@@ -19,10 +20,10 @@ SIGNS = {
 
 def beforehand(out: Console, url: str, model: str) -> None:
     """Print who is asked, and how often."""
-    line = (
-        f"probe of {url}, model {model}: {REQUESTS} requests, at most {REQUESTS + MORE}"
-        " where it refuses some"
-    )
+    line = _(
+        "probe of {url}, model {model}: {requests} requests, at"
+        " most {most} where it refuses some"
+    ).format(url=url, model=model, requests=REQUESTS, most=REQUESTS + MORE)
     out.print(text(line), soft_wrap=True)
 
 
@@ -50,14 +51,16 @@ def conclusion(
         *(text_agents if findings.text is False else ()),
     ]
     if works:
-        line = f"will work: {', '.join(works)}, with {findings.environment()}"
+        line = _("will work: {works}, with {settings}").format(
+            works=", ".join(works), settings=findings.environment()
+        )
         result = [c for c in findings.checks if c.name == "tool result"]
         if findings.tool_calls and result and result[0].result == "note":
-            line += "; mind the tool result"
+            line += _("; mind the tool result")
         if fails:
-            line += f"; will not: {', '.join(fails)}"
+            line += _("; will not: {fails}").format(fails=", ".join(fails))
     elif fails and findings.tool_calls is False:
-        line = f"will not work: {', '.join(fails)}"
+        line = _("will not work: {fails}").format(fails=", ".join(fails))
     else:
-        line = "not known: the endpoint gave no reply to judge by"
+        line = _("not known: the endpoint gave no reply to judge by")
     out.print(text(line, "bold"), soft_wrap=True)

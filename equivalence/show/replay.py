@@ -14,6 +14,7 @@ from rich.text import Text
 
 from equivalence.judge.compare import Verdict
 from equivalence.judge.replay import Cell, Replayed, cells
+from equivalence.language import _
 from equivalence.runs.observe import installed_versions
 from equivalence.runs.record import Run
 from equivalence.show import terminal
@@ -44,19 +45,30 @@ def replays(
         _among(out, among)
     ends = Counter(each.run.status for each in played)
     words = ", ".join(f"{count} {status}" for status, count in ends.most_common())
-    out.print(f"{len(played)} runs replayed, no model asked: {words}")
+    out.print(
+        _("{count} runs replayed, no model asked: {words}").format(
+            count=len(played), words=words
+        )
+    )
     equal = sum(each.faithful for each in played)
-    words = f"{equal} did exactly what was recorded, {len(played) - equal} did not"
+    words = _("{equal} did exactly what was recorded, {count} did not").format(
+        equal=equal, count=len(played) - equal
+    )
     out.print(text(words, "bold"))
 
 
 def _source(run: Run) -> str:
     settings = run.settings
-    server = settings.get("base_url") or "its own upstream"
+    server = settings.get("base_url") or _("its own upstream")
     note = f". {run.note}." if run.note else "."
-    return (
-        f"Recorded {run.recorded[:10]} from {settings.get('model')} at {server},"
-        f" temperature {settings.get('temperature', 0):g}{note}"
+    return _(
+        "Recorded {date} from {model} at {server}, temperature {temperature:g}{note}"
+    ).format(
+        date=run.recorded[:10],
+        model=settings.get("model"),
+        server=server,
+        temperature=settings.get("temperature", 0),
+        note=note,
     )
 
 
@@ -67,8 +79,12 @@ def _versions(played: Sequence[Replayed]) -> list[str]:
     for each in played:
         for package, version in each.recorded.versions.items():
             if here.get(package) != version:
-                now = here.get(package, "not installed")
-                found[f"Recorded with {package} {version}, here it is {now}."] = None
+                now = here.get(package, _("not installed"))
+                found[
+                    _("Recorded with {package} {version}, here it is {now}.").format(
+                        package=package, version=version, now=now
+                    )
+                ] = None
     return list(found)
 
 
@@ -78,7 +94,10 @@ def _traces(out: Console, played: Sequence[Replayed]) -> None:
         run = each.run
         if each.source != each.implementation:
             run = replace(
-                run, implementation=f"{each.implementation} for {each.source}"
+                run,
+                implementation=_("{implementation} for {source}").format(
+                    implementation=each.implementation, source=each.source
+                ),
             )
         key = (run.repeat, *run.history, run.question)
         together.setdefault(key, []).append(run)
@@ -93,9 +112,9 @@ def _cross_table(out: Console, table: Sequence[Cell]) -> None:
     sources = list(dict.fromkeys(cell.source for cell in table))
     names = list(dict.fromkeys(cell.implementation for cell in table))
     drawn = Table()
-    drawn.add_column("answers of", overflow="fold")
+    drawn.add_column(_("answers of"), overflow="fold")
     if all(source == name for source, name in at):
-        drawn.add_column("replayed by itself", overflow="fold")
+        drawn.add_column(_("replayed by itself"), overflow="fold")
         for source in sources:
             drawn.add_row(escape(source), _cell_text(at[source, source]))
         names = []
@@ -107,7 +126,7 @@ def _cross_table(out: Console, table: Sequence[Cell]) -> None:
             drawn.add_row(escape(source), *row)
     out.print(drawn)
     if any((source, name) not in at for source in sources for name in names):
-        words = "  –: the two ask the model in different forms (tools, or text)"
+        words = _("  –: the two ask the model in different forms (tools, or text)")
         out.print(text(words, "dim"))
 
 
@@ -122,20 +141,34 @@ def _cell_text(cell: Cell | None) -> Text:
 
 def _among(out: Console, among: Sequence[Verdict]) -> None:
     """Print how the recorded runs compare with each other, as `run` would."""
-    out.print("As recorded, among each other:")
+    out.print(_("As recorded, among each other:"))
     pairs: dict[tuple[str, str], Counter[str]] = {}
     for verdict in among:
         place = verdict.divergence
-        words = f"{verdict.verdict}, cause: {place.cause}" if place else verdict.verdict
+        words = (
+            _("{verdict}, cause: {cause}").format(
+                verdict=verdict.verdict, cause=place.cause
+            )
+            if place
+            else _(verdict.verdict)
+        )
         pairs.setdefault((verdict.left, verdict.right), Counter())[words] += 1
     for (left, right), counts in pairs.items():
         words = "; ".join(f"{count} {what}" for what, count in counts.most_common())
-        out.print(text(f"  {left} vs {right}: {words}"))
+        out.print(
+            text(
+                _("  {left} vs {right}: {words}").format(
+                    left=left, right=right, words=words
+                )
+            )
+        )
     replies = sum(
         verdict.divergence is not None and verdict.divergence.cause == "reply"
         for verdict in among
     )
     if replies:
-        share = f"{replies} of {len(among)}"
-        words = f"  In {share} the same request got another reply: not the code."
+        share = _("{replies} of {count}").format(replies=replies, count=len(among))
+        words = _(
+            "  In {share} the same request got another reply: not the code."
+        ).format(share=share)
         out.print(text(words, "dim"))

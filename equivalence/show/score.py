@@ -11,7 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from equivalence.judge.compare import counted
+from equivalence.language import _, counted, ngettext
+from equivalence.phrases import translated
 from equivalence.runs.words import short, visible
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def table(out: Console, scores: Sequence[Score], published: Published | None) ->
             escape(visible(name)), justify="right", overflow="fold", no_wrap=fits
         )
     if published:
-        grid.add_column("published", justify="right", style="dim", no_wrap=True)
+        grid.add_column(_("published"), justify="right", style="dim", no_wrap=True)
 
     def row(label: str, values: Sequence[str], beside: str = "") -> None:
         grid.add_row(label, *values, *([beside] if published else ()))
@@ -44,22 +45,22 @@ def table(out: Console, scores: Sequence[Score], published: Published | None) ->
 
     share = _share
     completed = [share(score.completed) for score in scores]
-    row("cases completed", completed, share(known("completed"), ""))
+    row(_("cases completed"), completed, share(known("completed"), ""))
     for kind in scores[0].by_kind if scores else ():
         counts = [score.by_kind[kind] for score in scores]
-        if any(total for _, total in counts):
-            row(f"  {kind}", [f"{done}/{total}" for done, total in counts])
+        if any(total for _done, total in counts):
+            row("  " + _(kind), [f"{done}/{total}" for done, total in counts])
     worked = [share(score.calls_worked) for score in scores]
-    row("tool calls that worked", worked, share(known("calls_worked"), ""))
-    row("tool calls not expected", [str(score.extra_calls) for score in scores])
+    row(_("tool calls that worked"), worked, share(known("calls_worked"), ""))
+    row(_("tool calls not expected"), [str(score.extra_calls) for score in scores])
     calls = [_number(score.model_calls, 1) for score in scores]
-    row("model calls a question", calls, _number(known("model_calls"), 1, ""))
+    row(_("model calls a question"), calls, _number(known("model_calls"), 1, ""))
     seconds = [_number(score.seconds, 2) for score in scores]
-    row("seconds a question", seconds, _number(known("seconds"), 2, ""))
+    row(_("seconds a question"), seconds, _number(known("seconds"), 2, ""))
     peaks = list(map(_peak, scores))
-    row("peak context, tokens", peaks, _count(known("peak_context"), ""))
+    row(_("peak context, tokens"), peaks, _count(known("peak_context"), ""))
     unread = [share(score.unread) for score in scores]
-    row("replies that did not parse", unread, share(known("unread"), ""))
+    row(_("replies that did not parse"), unread, share(known("unread"), ""))
     out.print(grid)
 
 
@@ -72,16 +73,22 @@ def notes(
     """Say what the figures rest on."""
     for score in scores:
         if score.left_out:
-            words = f"{counted(score.left_out, 'case')} left out: the endpoint failed."
+            words = _("{cases} left out: the endpoint failed.").format(
+                cases=counted(score.left_out, "{count} case", "{count} cases")
+            )
             out.print(Text(f"{score.implementation}: {words}", "yellow"))
     lines = [
-        f"Model: {', '.join(models)}. Seconds are those of the machine that asked, from"
-        " the first request to the last reply."
+        _(
+            "Model: {models}. Seconds are those of the machine that"
+            " asked, from the first request to the last reply."
+        ).format(models=", ".join(models))
     ]
     if any(score.peak_estimated for score in scores):
         lines.append(
-            "≈ is estimated, from the bytes: the replies did not tell their"
-            " prompt_tokens."
+            _(
+                "≈ is estimated, from the bytes: the replies did not tell"
+                " their prompt_tokens."
+            )
         )
     if published:
         lines.append(published.note)
@@ -94,8 +101,12 @@ def failures(out: Console, failed: Sequence[Answered], *, listed: bool) -> None:
     if not failed:
         return
     if not listed:
-        times = counted(len(failed), "time")
-        out.print(f"{times} a case was not completed; --failed lists them")
+        words = ngettext(
+            "{count} time a case was not completed; --failed lists them",
+            "{count} times a case was not completed; --failed lists them",
+            len(failed),
+        )
+        out.print(words.format(count=len(failed)))
         return
     for each in failed:
         out.print()
@@ -104,7 +115,7 @@ def failures(out: Console, failed: Sequence[Answered], *, listed: bool) -> None:
             out.print(Text(f"  {visible(run.question)}"))
             out.print(Text(f"  → {short(run.answer) or f'[{run.status}]'}", "dim"))
         for reason in each.outcome.reasons:
-            out.print(Text(f"  ✗ {short(reason)}", "red"))
+            out.print(Text(f"  ✗ {short(translated(reason))}", "red"))
 
 
 def _share(value: float | None, absent: str = NONE) -> str:

@@ -18,9 +18,11 @@ from equivalence.judge.compare import (
     RULES,
     Divergence,
     Verdict,
-    counted,
     explain,
+    tally,
 )
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs import output
 from equivalence.runs.record import Run, Step
 from equivalence.runs.words import (
@@ -84,7 +86,7 @@ def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
 def turns(run: Run) -> list[str]:
     """Return the trace, one text a model call and a last one for the end."""
     found = []
-    for number, _ in enumerate(run.model_calls, 1):
+    for number in range(1, len(run.model_calls) + 1):
         asked = [step for step in run.steps if step.turn == number]
         if asked:
             found.append("\n".join(line for step in asked for line in _lines(step)))
@@ -105,8 +107,8 @@ def side_by_side(out: Console, runs: Sequence[Run]) -> None:
     where it still is, one stands below the other."""
     out.print()
     for earlier in runs[0].history:
-        out.print(text(f"  earlier: {earlier}", "dim"))
-    out.print(text(f"Question: {runs[0].question}", "bold"))
+        out.print(text(_("  earlier: {earlier}").format(earlier=earlier), "dim"))
+    out.print(text(_("Question: {question}").format(question=runs[0].question), "bold"))
     columns = [(run.implementation, turns(run)) for run in runs]
     if out.width < NARROWEST_COLUMN * len(columns):
         columns = _shared(columns)
@@ -117,9 +119,9 @@ def side_by_side(out: Console, runs: Sequence[Run]) -> None:
                 out.print(text(turn))
         return
     table = Table(show_lines=True, expand=True)
-    for name, _ in columns:
+    for name, _trace in columns:
         table.add_column(escape(visible(name)), ratio=1, overflow="fold")
-    for row in zip_longest(*(trace for _, trace in columns), fillvalue=""):
+    for row in zip_longest(*(trace for _name, trace in columns), fillvalue=""):
         table.add_row(*(text(cell) for cell in row))
     out.print(table)
 
@@ -145,19 +147,30 @@ def verdicts(out: Console, found: Sequence[Verdict]) -> None:
 
 def verdict(out: Console, found: Verdict) -> None:
     """Print one verdict: who, what, and where the two part."""
-    line = text(f"{found.left} vs {found.right}: ")
-    line.append(found.verdict, COLOURS[found.verdict])
+    line = text(_("{left} vs {right}: ").format(left=found.left, right=found.right))
+    line.append(_(found.verdict), COLOURS[found.verdict])
     if place := found.divergence:
         line.append(
-            f", cause: {place.cause}, model call {place.model_call}, {place.path}"
+            _(", cause: {cause}, model call {model_call}, {path}").format(
+                cause=place.cause, model_call=place.model_call, path=place.path
+            )
         )
     out.print(line)
     if place:
         for name, value in zip((found.left, found.right), apart(place), strict=True):
             out.print(text(f"  {name}: {value}"))
         if (offset := text_offset(place.left, place.right)) is not None:
-            kind = " (blanks alone)" if spelling_alone(place.left, place.right) else ""
-            out.print(text(f"  they part at character {offset}{kind}", "dim"))
+            kind = (
+                _(" (blanks alone)") if spelling_alone(place.left, place.right) else ""
+            )
+            out.print(
+                text(
+                    _("  they part at character {offset}{kind}").format(
+                        offset=offset, kind=kind
+                    ),
+                    "dim",
+                )
+            )
     if found.verdict != "equivalent":
         out.print(text(f"  {explain(found)}", "dim"))
 
@@ -166,6 +179,8 @@ def apart(place: Divergence) -> tuple[str, str]:
     """Return the two values, short enough to read; where they would look the same then,
     what stands around the first character that is not."""
     left, right = short(place.left), short(place.right)
+    if place.cause == "control":  # the words are ours
+        return translated(left), translated(right)
     if left == right:
         around = excerpts(place.left, place.right, LONGEST_VALUE)
         left, right = map(visible, around)
@@ -188,27 +203,33 @@ def summary(
     out.print()
     rules(out, ignored)
     if paths:
-        out.print(text(f"Ignored as asked: {', '.join(paths)}", "yellow"))
-    words = [f"{count} {name}" for name, count in counts.items() if count]
-    out.print(
-        text(f"{counted(len(verdicts), 'comparison')}: {', '.join(words)}", "bold")
-    )
+        out.print(
+            text(
+                _("Ignored as asked: {paths}").format(paths=", ".join(paths)), "yellow"
+            )
+        )
+    out.print(text(tally(counts), "bold"))
 
 
 def absent(out: Console, accept: Any) -> None:
     """Print which accepted differences have not occurred: their entries can go."""
     for reason in getattr(accept, "absent", ()):
-        out.print(text(f"accepted, but it did not occur: {reason}", "yellow"))
+        out.print(
+            text(
+                _("accepted, but it did not occur: {reason}").format(reason=reason),
+                "yellow",
+            )
+        )
 
 
 def rules(out: Console, names: Iterable[str]) -> None:
     """Print these rules of comparing, each with its reason."""
     wanted = {*names}
     if wanted:
-        out.print("Ignored in the comparison:")
+        out.print(_("Ignored in the comparison:"))
     for name, sentence in RULES.items():
         if name in wanted:
-            out.print(text(f"  - {sentence}", "dim"))
+            out.print(text("  - " + _(sentence), "dim"))
 
 
 def notes(out: Console, runs: Iterable[Run]) -> None:
@@ -218,4 +239,11 @@ def notes(out: Console, runs: Iterable[Run]) -> None:
         for warning in run.warnings:
             said.setdefault(warning, {}).setdefault(run.implementation)
     for warning, names in said.items():
-        out.print(text(f"  note, {', '.join(names)}: {warning}", "yellow"))
+        out.print(
+            text(
+                _("  note, {names}: {warning}").format(
+                    names=", ".join(names), warning=translated(warning)
+                ),
+                "yellow",
+            )
+        )
