@@ -24,6 +24,7 @@ from equivalence.commands.arguments import (
     add_judge,
     add_model,
     add_output,
+    add_scale,
 )
 from equivalence.judge.exit_codes import EXIT_CODES
 from equivalence.language import _, translate_argparse
@@ -301,6 +302,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument(
         "--again", action="store_true", help="ask anew what the file holds already"
     )
+    add_scale(score)
     add_output(score)
 
     export = add("export", "write recorded runs in a form that other tools read")

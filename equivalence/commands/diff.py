@@ -39,7 +39,8 @@ def diff_command(arguments: argparse.Namespace) -> int:
             for at, (side, one) in enumerate(zip((left, right), asked, strict=True))
         ]
         for seen, run in zip(versions, couple, strict=True):
-            for package, version in run.versions.items():
+            told = {f"versions: {name}": text for name, text in run.versions.items()}
+            for package, version in {**told, JOBS: str(run.jobs)}.items():
                 seen.setdefault(package, set()).add(version)
         verdict = judge(*couple)
         traced += by_steps(couple[0], couple[1], judge.rules) == "trace"
@@ -77,13 +78,15 @@ def diff_command(arguments: argparse.Namespace) -> int:
 
 
 Versions = dict[str, set[str]]
-"""The versions of each package that runs were made with."""
+"""The versions of each package that runs were made with, and how many at once."""
+
+JOBS = "runs at once"
 
 
 def _version_lines(left: Versions, right: Versions) -> list[str]:
     """A line for each package whose versions are not the same on both sides."""
     return [
-        f"versions: {package} {_listed(left.get(package))} on the left,"
+        f"{package}: {_listed(left.get(package))} on the left,"
         f" {_listed(right.get(package))} on the right"
         for package in dict.fromkeys([*left, *right])
         if left.get(package) != right.get(package)
