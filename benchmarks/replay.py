@@ -19,7 +19,7 @@ from benchmarks.figures import Figure, table
 from equivalence.gateway import Exchange, Playback
 
 SIZES = (100, 1_000, 10_000)
-ROUNDS = 5
+ROUNDS = 9
 MOST_SLOWER = 1.2
 """What counts as flat: a call in the largest recording against one in the smallest."""
 

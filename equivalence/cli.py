@@ -24,6 +24,7 @@ from equivalence.commands.arguments import (
     add_judge,
     add_model,
     add_output,
+    add_scale,
 )
 from equivalence.judge.exit_codes import EXIT_CODES
 from equivalence.language import N_, _, translate_argparse
@@ -327,6 +328,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument(
         "--again", action="store_true", help=_("ask anew what the file holds already")
     )
+    add_scale(score)
     add_output(score)
 
     export = add("export", _("write recorded runs in a form that other tools read"))

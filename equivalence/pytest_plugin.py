@@ -162,10 +162,11 @@ class Equivalence:
         questions: Sequence[str | Sequence[str]] | None,
         options: dict[str, Any],
     ) -> tuple[Plan, Judge]:
-        from equivalence.commands.arguments import conversations_of, load_tools
+        from equivalence.commands.arguments import conversations_of
         from equivalence.judge.accepted import read_accepted
         from equivalence.judge.compare import Judge, Rules
         from equivalence.runs.plan import Plan
+        from equivalence.runs.watched import load_tools
         from equivalence.settings import load_settings
         from equivalence.table import read_table
 
@@ -220,11 +221,11 @@ class Equivalence:
     def _record(self, plan: Plan) -> None:
         from equivalence.runs.files import RunFile
         from equivalence.runs.session import Session
-        from equivalence.runs.upstreams import upstreams
+        from equivalence.runs.upstreams import Upstreams
 
         if self.mode == "all":
             self.file.unlink(missing_ok=True)
-        new_upstream = upstreams(plan.settings, self.table.upstream, self.table.folder)
+        new_upstream = Upstreams(plan.settings, self.table.upstream, self.table.folder)
         with RunFile(self.file) as out:
             session = Session(plan, self._gateway(plan.settings))
             for number, one, asked in plan.runs():

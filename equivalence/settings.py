@@ -171,11 +171,12 @@ def load_settings(*, needs_key: bool = True, **overrides: Any) -> Settings:
             _("LLM_{name}: this is not valid JSON").format(name=name)
         ) from None
     if settings.base_url:
-        _check_endpoint(settings, needs_key)
+        check_endpoint(settings, needs_key)
     return settings
 
 
-def _check_endpoint(settings: Settings, needs_key: bool) -> None:
+def check_endpoint(settings: Settings, needs_key: bool) -> None:
+    """Raise UsageError if the endpoint of the settings cannot be asked with them."""
     if "model" not in settings.model_fields_set:
         raise UsageError(_("LLM_MODEL is not set: name the model to ask for"))
     assert settings.base_url

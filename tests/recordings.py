@@ -16,7 +16,7 @@ from equivalence.runs.implementation import Implementation
 from equivalence.runs.plan import Plan
 from equivalence.runs.record import Run
 from equivalence.runs.session import gather
-from equivalence.runs.upstreams import upstreams
+from equivalence.runs.upstreams import Upstreams
 from offline_model import OfflineModel
 from tools import TOOLS
 
@@ -122,7 +122,7 @@ def plan_for(
 
 def gathered(path: Path, plan: Plan, *, again: bool = False) -> list[Run]:
     """The runs of the plan, written to the file."""
-    new_upstream = upstreams(plan.settings, None, path.parent)
+    new_upstream = Upstreams(plan.settings, None, path.parent)
     with RunFile(path) as out:
         return list(gather(plan, new_upstream, out, again=again))
 

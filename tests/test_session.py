@@ -281,7 +281,7 @@ cases:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["run", "record", "score"])
+@pytest.mark.parametrize("command", ["run", "record", "score", "record --jobs 2"])
 def test_fifty_kills_lose_no_finished_run_and_ask_none_twice(
     tmp_path: Path, command: str
 ) -> None:
@@ -297,7 +297,8 @@ def test_fifty_kills_lose_no_finished_run_and_ask_none_twice(
     counting = Counting(Slow())
     with Gateway(counting, repair=False) as endpoint:
         line = [
-            *(sys.executable, "-m", "equivalence", command, "--out", str(path), *what),
+            *(sys.executable, "-m", "equivalence", *command.split()),
+            *("--out", str(path), *what),
             *("--base-url", endpoint.url, "--model", "m", "--max-steps", "3"),
             *("--implementation", "stage4", "--implementation", "stage4"),
         ]

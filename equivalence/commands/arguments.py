@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,10 +47,54 @@ def add_asked(
         metavar="R",
         help=_("default %(default)s"),
     )
+    add_scale(parser)
     parser.add_argument("--raw", action="store_true", help=_("switch repairs off"))
     parser.add_argument(
         "--again", action="store_true", help=_("ask anew what the file holds already")
     )
+
+
+def add_scale(parser: argparse.ArgumentParser) -> None:
+    """Add how many runs are asked at once, and by whom."""
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help=_(
+            "so many runs at once, each in a process of its own; a server may answer"
+            " differently under load, so the record says it"
+        ),
+    )
+    parser.add_argument(
+        "--shard",
+        default="1/1",
+        metavar="K/N",
+        help=_("only part K of N of what is asked, whole conversations: 3/8"),
+    )
+    parser.add_argument(
+        "--dask",
+        default="",
+        metavar="ADDRESS",
+        help=_("let the workers of a Dask cluster ask: tcp://HOST:8786"),
+    )
+
+
+def scale_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of a plan for that. Raises UsageError if one makes no sense."""
+    if arguments.jobs < 1:
+        raise UsageError(_("--jobs must be at least 1"))
+    if arguments.dask and arguments.jobs != 1:
+        raise UsageError(_("--jobs is for this machine: --dask asks all its workers"))
+    found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", arguments.shard)
+    part, parts = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= part <= parts:
+        raise UsageError(
+            _("--shard {shard}: write K/N with K from 1 to N, such as 3/8").format(
+                shard=arguments.shard
+            )
+        )
+    return {"jobs": arguments.jobs, "dask": arguments.dask, "shard": (part, parts)}
 
 
 def add_command(parser: argparse.ArgumentParser) -> None:
@@ -167,6 +212,7 @@ def plan_of(arguments: argparse.Namespace, table: Table) -> Plan:
     """Return what the arguments ask for, else the table. Raises UsageError if something
     of it cannot be had."""
     from equivalence.runs.plan import Plan
+    from equivalence.runs.watched import load_tools
 
     if arguments.repeats < 1:
         raise UsageError(_("--repeats must be at least 1"))
@@ -180,6 +226,7 @@ def plan_of(arguments: argparse.Namespace, table: Table) -> Plan:
         arguments.repeats,
         getattr(arguments, "note", ""),
         table.redaction,
+        **scale_of(arguments),
     )
 
 
@@ -231,39 +278,6 @@ def conversations_of(
     if not found:
         raise UsageError(_("nothing to ask: give a question, or --questions FILE"))
     return found
-
-
-def load_tools(target: str) -> list[Any]:
-    """Return the tools of that name, none for "". Raises UsageError if they are no list
-    of tools, or two have one name."""
-    if not target:
-        return []
-    from equivalence.runs.implementation import load
-
-    try:
-        tools = load(target)
-    except UsageError:
-        raise
-    except Exception as error:  # a user's module may do anything
-        raise UsageError(
-            _("cannot import {target}: {kind}: {error}").format(
-                target=target, kind=type(error).__name__, error=error
-            )
-        ) from None
-    from equivalence.runs.watched import tool_name
-
-    if not isinstance(tools, list | tuple):
-        raise UsageError(_("{target} is not a list of tools").format(target=target))
-    try:
-        names = [tool_name(tool) for tool in tools]
-    except UsageError as error:
-        raise UsageError(f"{target}: {error}") from None
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(
-                _("two tools are named {name!r}: rename one").format(name=name)
-            )
-    return list(tools)
 
 
 @contextlib.contextmanager

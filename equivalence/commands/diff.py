@@ -15,7 +15,7 @@ from equivalence.commands.arguments import judge_of
 from equivalence.errors import UsageError
 from equivalence.judge.compare import RULES, Verdict, by_steps, tally
 from equivalence.judge.exit_codes import exit_code
-from equivalence.language import _, counted
+from equivalence.language import N_, _, counted
 from equivalence.runs.files import Place, RunIndex
 from equivalence.runs.record import Asked, Run
 from equivalence.traces import run_index
@@ -40,7 +40,11 @@ def diff_command(arguments: argparse.Namespace) -> int:
             for at, (side, one) in enumerate(zip((left, right), asked, strict=True))
         ]
         for seen, run in zip(versions, couple, strict=True):
-            for package, version in run.versions.items():
+            told = {
+                _("versions: {package}").format(package=name): text
+                for name, text in run.versions.items()
+            }
+            for package, version in {**told, _(JOBS): str(run.jobs)}.items():
                 seen.setdefault(package, set()).add(version)
         verdict = judge(*couple)
         traced += by_steps(couple[0], couple[1], judge.rules) == "trace"
@@ -81,13 +85,15 @@ def diff_command(arguments: argparse.Namespace) -> int:
 
 
 Versions = dict[str, set[str]]
-"""The versions of each package that runs were made with."""
+"""The versions of each package that runs were made with, and how many at once."""
+
+JOBS = N_("runs at once")
 
 
 def _version_lines(left: Versions, right: Versions) -> list[str]:
     """A line for each package whose versions are not the same on both sides."""
     return [
-        _("versions: {package} {left} on the left, {right} on the right").format(
+        _("{package}: {left} on the left, {right} on the right").format(
             package=package,
             left=_listed(left.get(package)),
             right=_listed(right.get(package)),

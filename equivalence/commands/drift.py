@@ -20,7 +20,7 @@ from equivalence.language import _
 from equivalence.runs.files import read_runs, to_json
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
-from equivalence.runs.upstreams import upstreams
+from equivalence.runs.upstreams import Upstreams
 from equivalence.show import drift as show
 from equivalence.show import terminal
 from equivalence.table import Table
@@ -102,7 +102,7 @@ def _gathered(arguments: argparse.Namespace, table: Table) -> Iterator[Run]:
     plan = plan_of(arguments, table)
     if not arguments.question and not arguments.questions:
         plan = replace(plan, conversations=plan.conversations[:1])
-    new_upstream = upstreams(plan.settings, table.upstream, table.folder)
+    new_upstream = Upstreams(plan.settings, table.upstream, table.folder)
     with run_file(arguments.out) as out:
         gathered = gather(
             plan, new_upstream, out, again=arguments.again, seed=arguments.seed

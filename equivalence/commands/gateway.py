@@ -11,7 +11,7 @@ from equivalence.commands.arguments import run_file
 from equivalence.errors import UsageError
 from equivalence.language import _
 from equivalence.runs.recording import Recorder
-from equivalence.runs.upstreams import new_gateway, upstreams
+from equivalence.runs.upstreams import Upstreams, new_gateway
 from equivalence.settings import load_settings
 from equivalence.table import Table
 
@@ -24,7 +24,7 @@ def gateway_command(arguments: argparse.Namespace, table: Table) -> int:
         needs_key=False,  # without one, the client's own is passed on
         repair=False if arguments.raw else None,
     )
-    upstream = upstreams(settings, table.upstream, table.folder)(0)
+    upstream = Upstreams(settings, table.upstream, table.folder)(0)
     with run_file(arguments.record) as file:
         recorder = None
         if file is not None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from equivalence.commands.arguments import implementations_of, load_tools
+from equivalence.commands.arguments import implementations_of
 from equivalence.errors import UsageError
 from equivalence.language import _
 from equivalence.matrix.player import Player
@@ -17,6 +17,7 @@ from equivalence.matrix.scenarios import Scenario, read_scenarios
 from equivalence.matrix.survival import exit_code_of, survival
 from equivalence.matrix.table import groups, matrix, tally
 from equivalence.matrix.tools import SCENARIO_TOOLS
+from equivalence.runs.watched import load_tools
 from equivalence.show import matrix as show
 from equivalence.show import terminal
 from equivalence.table import Table

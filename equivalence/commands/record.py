@@ -14,7 +14,7 @@ from equivalence.language import _
 from equivalence.runs.files import to_json
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
-from equivalence.runs.upstreams import upstreams
+from equivalence.runs.upstreams import Upstreams
 from equivalence.show import terminal
 from equivalence.table import Table
 
@@ -23,7 +23,7 @@ def record_command(arguments: argparse.Namespace, table: Table) -> int:
     """Record what the arguments ask for; return the exit code: 0 when every run came to
     an end that the endpoint did not spoil."""
     plan = plan_of(arguments, table)
-    new_upstream = upstreams(plan.settings, table.upstream, table.folder)
+    new_upstream = Upstreams(plan.settings, table.upstream, table.folder)
     runs: list[Run] = []
     failure = None
     with run_file(arguments.out) as out:

@@ -12,7 +12,6 @@ from pathlib import Path
 from equivalence.commands.arguments import (
     implementations_of,
     judge_of,
-    load_tools,
     run_file,
 )
 from equivalence.errors import UsageError
@@ -23,7 +22,8 @@ from equivalence.language import _
 from equivalence.runs.files import to_json
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.record import Run
-from equivalence.runs.upstreams import upstreams
+from equivalence.runs.upstreams import Upstreams
+from equivalence.runs.watched import load_tools
 from equivalence.settings import load_settings
 from equivalence.show import replay as show
 from equivalence.show import terminal
@@ -124,7 +124,7 @@ def _live(arguments: argparse.Namespace, table: Table) -> Live | None:
     if arguments.first_live < 1:
         raise UsageError(_("--from: model calls are numbered from 1"))
     settings = load_settings(base_url=arguments.base_url, model=arguments.model)
-    new_upstream = upstreams(settings, table.upstream, table.folder)
+    new_upstream = Upstreams(settings, table.upstream, table.folder)
     return Live(arguments.first_live, settings.model, settings.base_url, new_upstream)
 
 

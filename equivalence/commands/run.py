@@ -10,7 +10,7 @@ from equivalence.judge.exit_codes import exit_code
 from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs.session import EndpointFailed, gather, together
-from equivalence.runs.upstreams import upstreams
+from equivalence.runs.upstreams import Upstreams
 from equivalence.show.markdown import write_markdown
 from equivalence.show.report import Report
 from equivalence.table import Table
@@ -19,7 +19,7 @@ from equivalence.table import Table
 def run_command(arguments: argparse.Namespace, table: Table) -> int:
     """Run what the arguments ask for; return the exit code."""
     plan = plan_of(arguments, table)
-    new_upstream = upstreams(plan.settings, table.upstream, table.folder)
+    new_upstream = Upstreams(plan.settings, table.upstream, table.folder)
     judge, failure = judge_of(arguments), None
     report = Report(judge, as_json=arguments.json, rules=arguments.rules)
     with run_file(arguments.out) as out, report:

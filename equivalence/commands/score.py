@@ -12,8 +12,8 @@ import msgspec
 
 from equivalence.commands.arguments import (
     implementations_of,
-    load_tools,
     run_file,
+    scale_of,
     settings_of,
 )
 from equivalence.commands.run import gave_up
@@ -24,7 +24,8 @@ from equivalence.runs.hints import hint
 from equivalence.runs.plan import CLOCK, Plan
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
-from equivalence.runs.upstreams import upstreams
+from equivalence.runs.upstreams import Upstreams
+from equivalence.runs.watched import load_tools
 from equivalence.score.cases import Case, read_cases
 from equivalence.score.figures import Answered, Benchmark, score
 from equivalence.show import score as show
@@ -56,7 +57,7 @@ def score_command(arguments: argparse.Namespace, table: Table) -> int:
                     benchmark.add(run)
         else:
             plan = _plan(arguments, table, cases)
-            expected = len(cases) * len(plan.implementations)
+            expected = len({asked.conversation for *_, asked in plan.runs()})
             for run in _asked(plan, arguments, table):
                 benchmark.add(run)
     except KeyboardInterrupt:
@@ -106,11 +107,12 @@ def _plan(arguments: argparse.Namespace, table: Table, cases: Sequence[Case]) ->
         load_tools(table.tools or ""),
         table.tools or "",
         redaction=table.redaction,
+        **scale_of(arguments),
     )
 
 
 def _asked(plan: Plan, arguments: argparse.Namespace, table: Table) -> Iterator[Run]:
-    new_upstream = upstreams(plan.settings, table.upstream, table.folder)
+    new_upstream = Upstreams(plan.settings, table.upstream, table.folder)
     with run_file(arguments.out) as out:
         runs = gather(plan, new_upstream, out, again=arguments.again)
         yield from terminal.tracked(runs, _("asking"), len(plan))

@@ -7,7 +7,6 @@ import argparse
 from equivalence.commands.arguments import (
     conversations_of,
     implementations_of,
-    load_tools,
     settings_of,
 )
 from equivalence.errors import UsageError
@@ -20,7 +19,8 @@ from equivalence.runs.implementation import Implementation
 from equivalence.runs.lines import trace
 from equivalence.runs.plan import CLOCK
 from equivalence.runs.record import Run
-from equivalence.runs.upstreams import new_gateway, upstreams
+from equivalence.runs.upstreams import Upstreams, new_gateway
+from equivalence.runs.watched import load_tools
 from equivalence.show.page.step import write_steps
 from equivalence.table import Table
 
@@ -40,7 +40,7 @@ def step_command(arguments: argparse.Namespace, table: Table) -> int:
         settings = settings.model_copy(update={"clock": CLOCK})
     tools = load_tools(arguments.tools or table.tools or "")
     new_upstream = (
-        None if recorded else upstreams(settings, table.upstream, table.folder)
+        None if recorded else Upstreams(settings, table.upstream, table.folder)
     )
     traces = []
     with new_gateway(settings, Playback()) as gateway:

@@ -40,6 +40,13 @@ class Plan:
     note: str = ""
     redaction: Redaction = NOTHING
     """What is taken out of every run."""
+    jobs: int = 1
+    """How many runs are under way at once."""
+    dask: str = ""
+    """The address of a Dask cluster that asks; "" asks on this machine."""
+    shard: tuple[int, int] = (1, 1)
+    """The third of eight parts is (3, 8). A part has whole conversations, with all
+    implementations; their numbers are those of the whole plan."""
 
     def __post_init__(self) -> None:
         """Tell apart what has the same name, and fix the clock. Raise UsageError if
@@ -74,6 +81,8 @@ class Plan:
         fall to one of them.
         """
         number, count = 1, len(self.implementations)
+        part, parts = self.shard
+        beginnings: dict[tuple[int, str], int] = {}
         for repeat in range(self.repeats):
             seen: set[tuple[str, ...]] = set()
             for first, conversation in enumerate(self.conversations, repeat):
@@ -82,6 +91,11 @@ class Plan:
                     if (*history, question) in seen:
                         continue
                     seen.add((*history, question))
+                    begins = repeat, conversation[0]
+                    in_order = beginnings.setdefault(begins, len(beginnings))
+                    if in_order % parts != part - 1:
+                        number += count
+                        continue
                     for place in range(count):
                         at = (first + place) % count
                         one = self.implementations[at]

@@ -71,6 +71,12 @@ class Asked:
     history: tuple[str, ...] = ()
     repeat: int = 0
 
+    @property
+    def conversation(self) -> tuple[str, int, str]:
+        """What it belongs to: runs of one implementation that begin alike."""
+        first = (*self.history, self.question)[0]
+        return self.implementation, self.repeat, first
+
 
 @dataclass
 class Run:
@@ -90,6 +96,8 @@ class Run:
     """Of the packages in the process that ran it; empty where that is not known."""
     recorded: str = ""
     """When the run began, ISO 8601."""
+    jobs: int = 1
+    """How many runs were under way at once: a server may answer differently then."""
     note: str = ""
     """What whoever recorded it wants to be known."""
     status: str = "failed"

@@ -1,9 +1,10 @@
-"""Ask what a plan says, one run at a time, and keep what was asked."""
+"""Ask what a plan says, and keep what was asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from equivalence.errors import UsageError
@@ -14,7 +15,7 @@ from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import Observed, new_run, observe
 from equivalence.runs.plan import Plan
 from equivalence.runs.record import Asked, Run
-from equivalence.runs.upstreams import NewUpstream, new_gateway
+from equivalence.runs.upstreams import NewUpstream, Upstreams, new_gateway
 
 FAILURES = 3
 """So many runs in a row that the endpoint failed end what is going on."""
@@ -60,6 +61,7 @@ class Session:
             note=self.plan.note,
             redaction=self.plan.redaction,
         )
+        observed.run.jobs = self.plan.jobs
         self._keep(asked, observed)
         return observed.run
 
@@ -68,11 +70,26 @@ class Session:
         on its own replies, for the conversation that it leads to."""
         self._keep(asked, _Taken(implementation, asked, run))
 
-    def now(self, implementation: Implementation, asked: Asked) -> Run:
-        """Return the record of a run that would begin now, to compare conditions."""
-        run = new_run(implementation, asked.question, self.plan.settings)
-        run.tools = self.plan.tools_name
-        return run
+    def ask_each(
+        self,
+        runs: Iterable[tuple[int, Implementation, Asked]],
+        new_upstream: NewUpstream,
+        recorded: Recorded,
+        seed: int,
+    ) -> Iterator[tuple[Run, bool]]:
+        """Yield the runs, one after another, each with whether it was asked now and not
+        taken from what is `recorded`. What follows one asked now is asked now too."""
+        renewed: set[tuple[str, int, tuple[str, ...]]] = set()
+        for number, implementation, asked in runs:
+            key = asked.implementation, asked.repeat, asked.history
+            run = None if key in renewed else recorded(implementation, asked)
+            if run is not None:
+                self.take(implementation, asked, run)
+                yield run, False
+                continue
+            renewed.add((*key[:2], (*asked.history, asked.question)))
+            upstream = new_upstream(seed * 1_000_000 + number)
+            yield self.ask(implementation, asked, upstream), True
 
     def _before(self, implementation: Implementation, asked: Asked) -> Observed | None:
         if not asked.history:
@@ -141,36 +158,34 @@ def gather(
     again: bool = False,
     seed: int = 0,
 ) -> Iterator[Run]:
-    """Yield the runs of the plan, one request under way at a time, because a server may
-    answer differently under load.
+    """Yield the runs of the plan: one after another, because a server may answer
+    differently under load, unless the plan has several jobs or a Dask cluster.
 
     With `out`, a run that it holds already is taken from there, unless `again`, and
-    each other one is written before the next begins. A run that the endpoint failed is
+    each other one is written as soon as it is there. A run that the endpoint failed is
     asked anew, and so is what followed it. Raises UsageError if `out` was made under
     other conditions, EndpointFailed after FAILURES in a row.
     """
+
+    def recorded(implementation: Implementation, asked: Asked) -> Run | None:
+        run = None
+        if out is not None and not again:
+            run = out.get(plan.redaction.asked(asked))
+        if out is None or run is None or run.status == "model_error":
+            return None
+        now = new_run(implementation, asked.question, plan.settings)
+        now.tools = plan.tools_name
+        check_conditions(run, now, out.path)
+        return run
+
     failed = 0
-    renewed: set[tuple[str, int, tuple[str, ...]]] = set()
-    with new_gateway(plan.settings, new_upstream(0)) as gateway:
-        session = Session(plan, gateway)
-        for number, implementation, asked in plan.runs():
-            conversation = asked.implementation, asked.repeat, asked.history
-            recorded = None
-            if out is not None and not again and conversation not in renewed:
-                recorded = out.get(plan.redaction.asked(asked))
-            if recorded and recorded.status != "model_error":
-                now = session.now(implementation, asked)
-                check_conditions(recorded, now, out.path)  # type: ignore[union-attr]
-                session.take(implementation, asked, recorded)
-                yield recorded
-                continue
-            renewed.add((*conversation[:2], (*asked.history, asked.question)))
-            upstream = new_upstream(seed * 1_000_000 + number)
-            run = session.ask(implementation, asked, upstream)
-            if out is not None:
+    with _asking(plan, new_upstream, recorded, seed) as runs:
+        for run, new in runs:
+            if new and out is not None:
                 out.append(run)
             yield run
-            failed = failed + 1 if run.status == "model_error" else 0
+            if new:
+                failed = failed + 1 if run.status == "model_error" else 0
             if failed == FAILURES:
                 raise EndpointFailed(
                     f"the endpoint failed {failed} runs in a row, the last one with:"
@@ -178,18 +193,47 @@ def gather(
                 )
 
 
+Recorded = Callable[[Implementation, Asked], Run | None]
+"""Returns the run that need not be asked again; None if there is none."""
+
+
+@contextmanager
+def _asking(
+    plan: Plan, new_upstream: NewUpstream, recorded: Recorded, seed: int
+) -> Iterator[Iterator[tuple[Run, bool]]]:
+    """Yield what asks: it yields each run, and whether it was asked now."""
+    if plan.jobs == 1 and not plan.dask:
+        with new_gateway(plan.settings, new_upstream(0)) as gateway:
+            session = Session(plan, gateway)
+            yield session.ask_each(plan.runs(), new_upstream, recorded, seed)
+        return
+    from equivalence.runs import workers
+
+    assert isinstance(new_upstream, Upstreams)
+    where = workers.cluster(plan.dask) if plan.dask else workers.processes(plan.jobs)
+    with where as (jobs, map_tasks):
+        plan = replace(plan, jobs=jobs)
+        tasks = workers.tasks(plan, new_upstream, recorded, seed)
+        yield workers.ask_each(tasks, map_tasks)
+
+
 def together(runs: Iterator[Run], plan: Plan) -> Iterator[list[Run]]:
-    """Yield the runs of each question, in the order of the plan's implementations; what
-    had come of one when the endpoint failed too often, too."""
+    """Yield the runs of each question as soon as all are there, in the order of the
+    plan's implementations; what had come of one when the endpoint failed too often,
+    too."""
     names = [each.name for each in plan.implementations]
-    group: list[Run] = []
+    groups: dict[Asked, list[Run]] = {}
+
+    def in_order(group: list[Run]) -> list[Run]:
+        return sorted(group, key=lambda run: names.index(run.implementation))
+
     try:
         for run in runs:
+            asked = replace(run.asked, implementation="")
+            group = groups.setdefault(asked, [])
             group.append(run)
             if len(group) == len(names):
-                yield sorted(group, key=lambda run: names.index(run.implementation))
-                group = []
+                yield in_order(groups.pop(asked))
     except EndpointFailed:
-        if group:
-            yield sorted(group, key=lambda run: names.index(run.implementation))
+        yield from map(in_order, groups.values())
         raise

@@ -26,24 +26,37 @@ NewUpstream = Callable[[int], Upstream]
 """Returns what answers a run, given the run's number in its plan."""
 
 
-def upstreams(settings: Settings, named: str | None, folder: Path) -> NewUpstream:
-    """Return what makes the upstream of each run: one endpoint for all, where the
-    settings name one; else what the table names, made anew for each run: a script, or
-    `module:name`, called with `run_seed=` the run's number. Raises UsageError if there
-    is neither."""
-    if settings.base_url:
-        endpoint = http_upstream(settings)
-        return lambda number: endpoint
-    if not named:
-        raise UsageError(_(NO_MODEL))
-    kind, _colon, rest = named.partition(":")
-    if kind == "script":
-        from equivalence.gateway.script import Script, read_script
+class Upstreams:
+    """Makes the upstream of each run: one endpoint for all, where the settings name
+    one; else what the table names, made anew for each run: a script, or `module:name`,
+    called with `run_seed=` the run's number.
 
-        items = read_script(folder / rest)
-        return lambda number: Script(items)
-    make: Any = load(named)
-    return lambda number: make(run_seed=number)
+    Raises UsageError if there is neither.
+    """
+
+    def __init__(self, settings: Settings, named: str | None, folder: Path) -> None:
+        self.named = named
+        self.folder = folder
+        self._endpoint = http_upstream(settings) if settings.base_url else None
+        self._make: Callable[..., Upstream] | None = None
+        if self._endpoint:
+            return
+        if not named:
+            raise UsageError(_(NO_MODEL))
+        kind, _colon, rest = named.partition(":")
+        if kind == "script":
+            from equivalence.gateway.script import Script, read_script
+
+            items = read_script(folder / rest)
+            self._make = lambda run_seed: Script(items)
+        else:
+            self._make = load(named)
+
+    def __call__(self, number: int) -> Upstream:
+        if self._endpoint:
+            return self._endpoint
+        assert self._make
+        return self._make(run_seed=number)
 
 
 def http_upstream(settings: Settings) -> HttpUpstream:

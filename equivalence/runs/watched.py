@@ -20,6 +20,7 @@ from equivalence.errors import UsageError
 from equivalence.gateway import OpenRun
 from equivalence.language import _
 from equivalence.runs.call import call_id
+from equivalence.runs.implementation import load
 from equivalence.runs.steps import Execution
 
 
@@ -35,6 +36,36 @@ def tool_name(tool: Any) -> str:
             " plain or async, or a LangChain tool"
         ).format(kind=type(tool).__name__)
     )
+
+
+def load_tools(target: str) -> list[Any]:
+    """Return the tools of that name, none for "". Raises UsageError if they are no list
+    of tools, or two have one name."""
+    if not target:
+        return []
+
+    try:
+        tools = load(target)
+    except UsageError:
+        raise
+    except Exception as error:  # a user's module may do anything
+        raise UsageError(
+            _("cannot import {target}: {kind}: {error}").format(
+                target=target, kind=type(error).__name__, error=error
+            )
+        ) from None
+    if not isinstance(tools, list | tuple):
+        raise UsageError(_("{target} is not a list of tools").format(target=target))
+    try:
+        names = [tool_name(tool) for tool in tools]
+    except UsageError as error:
+        raise UsageError(f"{target}: {error}") from None
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                _("two tools are named {name!r}: rename one").format(name=name)
+            )
+    return list(tools)
 
 
 @dataclass

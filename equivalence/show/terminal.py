@@ -65,18 +65,29 @@ def text(words: str, style: str = "") -> Text:
 
 
 def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
-    """Yield the items, with a bar, how many of how many, and the remaining time, on
-    standard error if that is a screen."""
+    """Yield the items, with a bar, how many of how many, the rate and the remaining
+    time, on standard error if that is a screen."""
     screen = console(sys.stderr)
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        Task,
         TextColumn,
         TimeRemainingColumn,
     )
 
-    columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    class Rate(TextColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:.1f}/s" if task.speed else "")
+
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(""),
+        TimeRemainingColumn(),
+    )
     with Progress(
         *columns, console=screen, transient=True, disable=not screen.is_terminal
     ) as progress:
