@@ -189,14 +189,6 @@ def test_the_placeholders_are_those_of_the_english_sentence() -> None:
             assert ours in theirs, message.id
 
 
-def test_a_placeholder_has_a_name() -> None:
-    """A translation may need another order, and its translator the name."""
-    for message in messages():
-        for text in texts(message.id):
-            names = [field for _t, field, _s, _c in string.Formatter().parse(text)]
-            assert all(name is None or name for name in names), text
-
-
 def test_the_compiled_catalogue_is_that_of_the_text() -> None:
     """`make messages`, if this fails."""
     compiled = io.BytesIO()

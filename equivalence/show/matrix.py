@@ -132,10 +132,13 @@ def _exchanges_side_by_side(
     out: Console, left: Run, right: Run, place: Divergence
 ) -> None:
     part = "reply" if place.part == "reply" else "request"
+    request = _("{name}: request {number}")
     table = Table(expand=True)
     columns = []
     for run in (left, right):
-        table.add_column(f"{run.implementation}: {_(part)} {place.model_call}", ratio=1)
+        words = _("{name}: reply {number}") if part == "reply" else request
+        title = words.format(name=run.implementation, number=place.model_call)
+        table.add_column(title, ratio=1)
         calls = run.model_calls
         found = len(calls) >= place.model_call
         sent = getattr(calls[place.model_call - 1], part) if found else {}

@@ -28,7 +28,8 @@ from markupsafe import Markup
 
 from equivalence.errors import UsageError
 from equivalence.judge.compare import CAUSES, RULES, Judge
-from equivalence.language import counted
+from equivalence.language import _, counted, language, ngettext
+from equivalence.phrases import translated
 from equivalence.runs.record import Run
 from equivalence.show.page.index import Index, index
 from equivalence.show.page.question import (
@@ -42,7 +43,7 @@ from equivalence.show.page.question import (
 from equivalence.show.page.values import (
     DEEPEST,
     json_html,
-    language,
+    language_of,
     short,
     visible,
 )
@@ -181,12 +182,15 @@ class _Page:
     def _scope(self, found: Index) -> str:
         asked = {key[:-1] for key in found.questions}
         tries = len({key[-1] for key in found.questions})
-        return (
-            f"{counted(len(asked), '{count} question', '{count} questions')}"
-            f"{f', {tries} tries' if tries > 1 else ''},"
-            f" {counted(len(found.labels), '{count} implementation', '{count} implementations')},"
-            f" baseline {', '.join(self.baselines)}"
+        words = [counted(len(asked), "{count} question", "{count} questions")]
+        if tries > 1:
+            words.append(_("{count} tries").format(count=tries))
+        number = len(found.labels)
+        words.append(
+            counted(number, "{count} implementation", "{count} implementations")
         )
+        words.append(_("baseline {names}").format(names=", ".join(self.baselines)))
+        return _(", ").join(words)
 
     def _sources(self) -> Iterator[Source]:
         """The implementations of the table that are on the page; their files are read,
@@ -200,7 +204,7 @@ class _Page:
                     code = (self.table.folder / file).read_text(encoding="utf-8")
                 except (OSError, ValueError):
                     file = ""
-                yield Source(name, known[name].about, file, code)
+                yield Source(name, _(known[name].about), file, code)
 
 
 def _judged(judge: Judge, runs: Sequence[tuple[str, Run]]) -> list[Column]:
@@ -216,23 +220,35 @@ def _headline(counts: Counter[str]) -> str:
     """The verdicts on all comparisons in one sentence."""
     total, equal = counts.total(), counts["equivalent"]
     if not total:
-        return "One implementation, nothing to compare it with"
+        return _("One implementation, nothing to compare it with")
     if equal == total:
-        return f"{_all(total)} equivalent"
+        return ngettext(
+            "The comparison is equivalent",
+            "All {count} comparisons are equivalent",
+            total,
+        ).format(count=total)
     words = []
     if different := counts["different"]:
-        verb = "differs" if different == 1 else "differ"
-        words.append(f"{different} of {total} comparisons {verb}")
+        sentence = ngettext(
+            "{count} of {total} comparisons differs",
+            "{count} of {total} comparisons differ",
+            different,
+        )
+        words.append(sentence.format(count=different, total=total))
     for name in ("inconclusive", "indistinguishable", "accepted"):
-        if counts[name]:
-            of_all = "" if words else f" of {total} comparisons"
-            verb = "is" if counts[name] == 1 else "are"
-            words.append(f"{counts[name]}{of_all} {verb} {name}")
-    return ", ".join(words)
-
-
-def _all(total: int) -> str:
-    return f"All {total} comparisons are" if total > 1 else "The comparison is"
+        if count := counts[name]:
+            if words:
+                sentence = ngettext(
+                    "{count} is {verdict}", "{count} are {verdict}", count
+                )
+            else:
+                sentence = ngettext(
+                    "{count} of {total} comparisons is {verdict}",
+                    "{count} of {total} comparisons are {verdict}",
+                    count,
+                )
+            words.append(sentence.format(count=count, total=total, verdict=_(name)))
+    return _(", ").join(words)
 
 
 def _pieces(file: IO[bytes]) -> Iterator[Markup]:
@@ -259,7 +275,14 @@ def templates() -> Environment:
         finalize=_finalize,
     )
     environment.globals.update(
-        lang=_lang, short=short, cause_signs=CAUSE_SIGNS, verdict_signs=VERDICT_SIGNS
+        lang=_lang,
+        short=short,
+        cause_signs=CAUSE_SIGNS,
+        verdict_signs=VERDICT_SIGNS,
+        _=_,
+        ngettext=ngettext,
+        translated=translated,
+        page_language=language,
     )
     return environment
 
@@ -280,9 +303,11 @@ def replacing(out: Path, *inputs: Path) -> Iterator[IO[bytes]]:
     """Open a draft that takes the place of `out` when all went well. Raises UsageError
     if `out` is one of the inputs or no regular file."""
     if any(out.resolve() == path.resolve() for path in inputs):
-        raise UsageError(f"{out} is one of the files to read")
+        raise UsageError(_("{out} is one of the files to read").format(out=out))
     if out.is_symlink() or (out.exists() and not out.is_file()):
-        raise UsageError(f"{out} is not a regular file, so it is not replaced")
+        raise UsageError(
+            _("{out} is not a regular file, so it is not replaced").format(out=out)
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.{os.getpid()}")
     try:
@@ -290,7 +315,7 @@ def replacing(out: Path, *inputs: Path) -> Iterator[IO[bytes]]:
             yield file
         os.replace(draft, out)
     except RecursionError:
-        raise UsageError("a record is nested too deeply to be shown") from None
+        raise UsageError(_("a record is nested too deeply to be shown")) from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -307,5 +332,5 @@ def _finalize(value: Any) -> Any:
 
 def _lang(value: str) -> Markup:
     """The lang attribute for a text, nothing for Latin script."""
-    found = language(value)
+    found = language_of(value)
     return Markup(' lang="{}"').format(found) if found else Markup()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.runs.files import RunIndex
 from equivalence.runs.record import Asked, Run
 from equivalence.traces import run_index
@@ -57,7 +58,7 @@ def index(paths: Sequence[Path]) -> Index:
     for path in paths:
         found.files.append(file := run_index([path]))
         if not file.places:
-            raise UsageError(f"{path} holds no run")
+            raise UsageError(_("{path} holds no run").format(path=path))
     times = Counter(asked for file in found.files for asked in file.places)
     twice = {asked.implementation for asked, count in times.items() if count > 1}
     names: dict[Name, None] = {}
@@ -78,10 +79,12 @@ def _labels(
     several, as long as that tells them apart."""
     alike = len({path.name for path in paths}) < len(paths)
     ends = [
-        f" in {paths[file] if alike else paths[file].name}" if name in twice else ""
+        _(" in {file}").format(file=paths[file] if alike else paths[file].name)
+        if name in twice
+        else ""
         for name, file in names
     ]
-    shortened = [re.sub(r"^[\w.]+:(\w+)$", r"\1", name) for name, _ in names]
+    shortened = [re.sub(r"^[\w.]+:(\w+)$", r"\1", name) for name, _file in names]
     once = Counter(zip(shortened, ends, strict=True))
     return {
         name: (label if once[label, end] == 1 else name[0]) + end

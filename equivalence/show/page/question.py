@@ -28,6 +28,8 @@ from equivalence.judge.compare import (
     reply,
     request,
 )
+from equivalence.language import _, ngettext
+from equivalence.phrases import translated
 from equivalence.runs.grounding import note
 from equivalence.runs.hints import hint
 from equivalence.runs.record import STATUSES, Run, Step
@@ -73,9 +75,11 @@ class Parting:
     def where(self) -> str:
         """The place in words."""
         if not self.rows[0]:
-            return "the end"
-        other = f" ({self.rows[1]} there)" if self.rows[1] != self.rows[0] else ""
-        return f"model call {self.rows[0]}{other}"
+            return _("the end")
+        words = _("model call {number}")
+        if self.rows[1] != self.rows[0]:
+            words = _("model call {number} ({other} there)")
+        return words.format(number=self.rows[0], other=self.rows[1])
 
     @property
     def notes(self) -> list[str]:
@@ -83,14 +87,15 @@ class Parting:
         left, right = self.place.left, self.place.right
         offset, found = text_offset(left, right), []
         if offset:
-            found.append(f"The two texts differ from character {offset} on.")
+            words = _("The two texts differ from character {offset} on.")
+            found.append(words.format(offset=offset))
         if spelling_alone(left, right):
-            found.append("They differ in blanks alone.")
+            found.append(_("They differ in blanks alone."))
         if self.place.requests:
-            found.append(
-                "Their requests were not compared; the first difference there:"
-                f" {self.place.requests}."
+            words = _(
+                "Their requests were not compared; the first difference there: {place}."
             )
+            found.append(words.format(place=translated(self.place.requests)))
         return found
 
     @property
@@ -203,7 +208,7 @@ class Question:
             if (own := self.columns[index].parting) and own.rows[1] == row:
                 own.anchor = card.anchor
         if row == 0:
-            card.meaning = STATUSES.get(run.status, "")
+            card.meaning = _(STATUSES.get(run.status, ""))
             card.advice = hint(run.error) or ""
         elif card.exchange:
             self._fill(card, card.exchange, row, members)
@@ -236,7 +241,9 @@ class Question:
         sent, folds = exchange.request, {}
         if number := self._tool_lists.number(tools_of(sent)):
             names = tool_names(tools_of(sent))
-            words = f"[ {len(names)} tools: {', '.join(names)} ]"
+            words = ngettext(
+                "[ {count} tool: {names} ]", "[ {count} tools: {names} ]", len(names)
+            ).format(count=len(names), names=", ".join(names))
             folds["$.tools"] = Fold(f"tools-{number}", words)
         before = self._drawn.get((row - 1, index))
         if before and before.exchange:
@@ -245,24 +252,29 @@ class Question:
             )
             continued = isinstance(now, list) and kept and now[: len(kept)] == kept
             if isinstance(kept, list) and continued:
-                words = f"… {len(kept)} messages as in model call {row - 1}"
+                words = ngettext(
+                    "… {count} message as in model call {number}",
+                    "… {count} messages as in model call {number}",
+                    len(kept),
+                ).format(count=len(kept), number=row - 1)
                 fold = Fold(f"{before.anchor}-messages", words, len(kept))
                 folds["$.messages"] = fold
         anchors = {"$.messages": f"{card.anchor}-messages"}
-        yield "Request", "", "", json_html(sent, asked, folds, anchors)
+        yield _("Request"), "", "", json_html(sent, asked, folds, anchors)
         told = [p.place.path for p in card.partings if p.part == "reply"]
         status = "$.status" if "$.status" in told else ""
         http = f"HTTP {exchange.status}" if status or exchange.status != 200 else ""
         paths = [_on_the_wire(path, exchange) for path in told if path != "$.status"]
-        yield "Reply", http, status, json_html(exchange.reply, paths)
+        yield _("Reply"), http, status, json_html(exchange.reply, paths)
         if exchange.repairs:
-            yield "Reply before repair", "", "", json_html(exchange.raw_reply)
+            yield _("Reply before repair"), "", "", json_html(exchange.raw_reply)
 
     def _beside(self, run: Run, row: int) -> tuple[list[Change], str]:
         """What the request has otherwise than the baseline's of the same number."""
         name, calls = self.baseline.name, self.baseline.run.model_calls
         if row > len(calls):
-            return [], f"{name} made no model call {row}."
+            words = _("{name} made no model call {number}.")
+            return [], words.format(name=name, number=row)
         found = self.rules.differences(
             request(calls[row - 1]), request(run.model_calls[row - 1])
         )
@@ -271,11 +283,12 @@ class Question:
             for path, left, right in islice(found, MOST_DIFFERENCES)
         ]
         if by := by_steps(self.baseline.run, run, self.rules):
-            return changes, RULES[by]
+            return changes, _(RULES[by])
         if not changes:
-            return [], f"The same request as {name}'s."
-        more = sum(1 for _ in found)
-        return changes, f"and {more} more that follow" if more else ""
+            return [], _("The same request as {name}'s.").format(name=name)
+        more = sum(1 for _change in found)
+        words = _("and {count} more that follow").format(count=more)
+        return changes, words if more else ""
 
 
 def grouped_verdicts(
@@ -376,18 +389,19 @@ def _facts(exchanges: Sequence[Exchange]) -> list[str]:
     """What there is to say of a model call beside its content."""
     first, found = exchanges[0], []
     if first.status is None:
-        found.append("no reply")
+        found.append(_("no reply"))
     elif first.status != 200:
         found.append(f"HTTP {first.status}")
     if first.attempt:
-        found.append(f"{first.attempt} failed before it")
+        found.append(_("{count} failed before it").format(count=first.attempt))
     times = [each.ms for each in exchanges if each.ms is not None]
     if times:
         ends = dict.fromkeys(
             f"{ms:.0f}" if ms >= 10 else f"{ms:.1f}" for ms in (min(times), max(times))
         )
         found.append(f"{'–'.join(ends)} ms")
-    return [*found, *(f"repaired: {each}" for each in first.repairs)]
+    repaired = _("repaired: {names}")
+    return [*found, *(repaired.format(names=each) for each in first.repairs)]
 
 
 def _on_the_wire(path: str, exchange: Exchange) -> str:
@@ -459,24 +473,24 @@ class Call:
 def _calls(run: Run, row: int, marks: dict[int | None, str]) -> Iterator[Call]:
     """The calls of one turn; `marks` has the paths of differences by step."""
     steps = [(i, step) for i, step in enumerate(run.steps) if _turn(run, step) == row]
-    orders = [step.order for _, step in steps if step.order is not None]
+    orders = [step.order for _index, step in steps if step.order is not None]
     for index, step in steps:
         mark = marks.get(index, "")
         part = mark.partition("].")[2].partition(".")[0]
         words = ""
         if step.order is None and step.ok is False:
-            words = "not executed"
+            words = _("not executed")
         elif step.concurrent:
-            words = "executed together with others"
+            words = _("executed together with others")
         elif step.order is not None and (orders != sorted(orders) or part == "order"):
-            words = f"executed as number {step.order + 1}"
+            words = _("executed as number {number}").format(number=step.order + 1)
         elif mark and not part:
-            words = "executed"
+            words = _("executed")
         made_up: dict[str, None] = {}
         for each in step.ungrounded:
             name = f"{each.get('argument')}: " if each.get("argument") else ""
             try:
-                made_up[f"{name}{note(each)}"] = None
+                made_up[f"{name}{translated(note(each))}"] = None
             except (KeyError, TypeError):  # as another program wrote it
                 made_up[f"{name}{short(each)}"] = None
         yield Call(
@@ -573,7 +587,7 @@ def _message(message: Any, run: Run, *, first: bool) -> tuple[str, str]:
         return "message", short(message)
     label, content = str(message.get("role")), text_of(message.get("content"))
     if first and label == "user":
-        label = "the question" if content == run.question else "earlier question"
+        label = _("the question") if content == run.question else _("earlier question")
     calls = message.get("tool_calls")
     words = [content] if content else []
     for call in calls if isinstance(calls, list) else ():

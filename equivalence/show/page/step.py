@@ -10,11 +10,13 @@ from typing import Any
 from markupsafe import Markup
 
 from equivalence.errors import UsageError
+from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.lines import Message, Trace
 from equivalence.runs.steps import text_of
 from equivalence.runs.words import ending
 from equivalence.show.page import policy, replacing, templates, web
-from equivalence.show.page.values import language, text, visible
+from equivalence.show.page.values import language_of, text, visible
 
 
 def write_steps(traces: Sequence[Trace], out: Path, *inputs: Path) -> str:
@@ -22,8 +24,12 @@ def write_steps(traces: Sequence[Trace], out: Path, *inputs: Path) -> str:
     UsageError if none of them has a line, or `out` cannot be replaced."""
     for each in traces:
         if not each.moments:
-            why = each.run.error if each.run and each.run.error else "it ran none"
-            raise UsageError(f"no line of {each.file} was at work: {why}")
+            error = translated(each.run.error) if each.run else ""
+            raise UsageError(
+                _("no line of {file} was at work: {why}").format(
+                    file=each.file, why=error or _("it ran none")
+                )
+            )
     question = traces[0].events[0].messages[0]["content"]
     style, script = web("colours.css") + web("step.css"), web("step.js")
     html = (
@@ -39,13 +45,25 @@ def write_steps(traces: Sequence[Trace], out: Path, *inputs: Path) -> str:
     with replacing(out, *inputs) as file:
         file.write(html.encode("utf-8", "backslashreplace"))
     names = ", ".join(each.implementation.name for each in traces)
-    return visible(f"{out}: {question} in the lines of {names}")
+    return visible(
+        _("{out}: {question} in the lines of {names}").format(
+            out=out, question=question, names=names
+        )
+    )
 
 
 def page_data(traces: Sequence[Trace]) -> dict[str, Any]:
     """Return what the page's script steps through: the traces, and the timeline in
     which each place is one moment of each trace."""
-    return {"traces": list(map(_trace, traces)), "timeline": timeline(traces)}
+    return {
+        "traces": list(map(_trace, traces)),
+        "timeline": timeline(traces),
+        "words": {
+            "line": _("line {number}, {name}"),
+            "place": _("{number} of {count}, after {what}"),
+            "end": _("{number} of {count}, after {what}. The end: {end}"),
+        },
+    }
 
 
 def timeline(traces: Sequence[Trace]) -> list[list[int]]:
@@ -81,12 +99,15 @@ def _trace(each: Trace) -> dict[str, Any]:
         states.append([messages.setdefault(one, len(messages)) for one in shown])
     return {
         "name": visible(each.implementation.name),
-        "about": visible(each.implementation.about),
+        "about": visible(_(each.implementation.about)),
         "file": visible("/".join(each.file.parts[-2:])),
         "code": [visible(line) for line in each.code.splitlines()],
         "moments": [[m.line, m.function, m.event] for m in each.moments],
         "events": [
-            {"what": visible(event.what), "messages": state}
+            {
+                "what": visible(translated(event.what) or _("the question")),
+                "messages": state,
+            }
             for event, state in zip(each.events, states, strict=True)
         ],
         "messages": [json.loads(one) for one in messages],
@@ -106,7 +127,7 @@ def _message(message: Message) -> dict[str, str]:
     return {
         "role": visible(str(message.get("role"))),
         "text": shown,
-        "lang": language(shown),
+        "lang": language_of(shown),
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from equivalence.gateway.canonical import ABSENT
+from equivalence.language import _
 
 LONGEST_PART = 240
 CONTEXT = 60
@@ -46,7 +47,7 @@ def visible(value: str) -> str:
     )
 
 
-def language(value: str) -> str:
+def language_of(value: str) -> str:
     """Return the language of the text, as far as its script tells; "" for Latin."""
     if re.search(r"[\u3040-\u30ff]", value):
         return "ja"
@@ -196,7 +197,12 @@ def _lines(
         known = any(_within(mark, place) for _, place, _ in inner)
         if mark != path and _within(mark, path) and not known:
             name = visible(mark.removeprefix(path).lstrip("."))
-            yield _Line(mark, depth + 1, escape(f"{name}: (absent)"), absent=True)
+            yield _Line(
+                mark,
+                depth + 1,
+                escape(_("{name}: (absent)").format(name=name)),
+                absent=True,
+            )
     yield _Line(path, depth, escape(closing + comma))
 
 
@@ -219,7 +225,7 @@ def _marked(
     inside: list[tuple[str, Callable[[str], bool]]] = []
     for line in [*lines, _Line("", 0, Markup())]:
         while inside and not inside[-1][1](line.path):
-            opening, _ = inside.pop()
+            opening, _region = inside.pop()
             yield Markup("</span>" if opening.startswith("<span") else "</mark>")
         for region in regions:
             if region not in inside and region[1](line.path):

@@ -22,16 +22,18 @@ function jsonOf(pane) {
   return copy.textContent;
 }
 
+// The words of a button in the language of the page stand beside it.
 async function copy(button) {
+  button.dataset.copy ??= button.textContent;
   const pane = button.closest("details").querySelector(".json");
   try {
     await navigator.clipboard.writeText(jsonOf(pane));
-    button.textContent = "Copied";
+    button.textContent = button.dataset.copied;
   } catch {
     getSelection().selectAllChildren(pane);
-    button.textContent = "Selected: copy with Ctrl+C";
+    button.textContent = button.dataset.selected;
   }
-  setTimeout(() => (button.textContent = "Copy"), 2000);
+  setTimeout(() => (button.textContent = button.dataset.copy), 2000);
 }
 
 function openAll(button) {

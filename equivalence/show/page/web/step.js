@@ -2,10 +2,14 @@
 // One place of the timeline at a time: in each source the line at work is lit, and the
 // messages are those that were there then.
 
-const { traces, timeline } = JSON.parse(document.getElementById("data").textContent);
+const { traces, timeline, words } = JSON.parse(document.getElementById("data").textContent);
 const get = (id) => document.getElementById(id);
 const picks = [get("first"), get("second")];
 let place = 0;
+
+// A sentence in the language of the page, with what stands in its {places}.
+const say = (name, values) =>
+  words[name].replace(/\{(\w+)\}/g, (_, field) => values[field]);
 
 const chosen = (side) => (picks[side].value === "" ? null : Number(picks[side].value));
 const moment = (index, at) => traces[index].moments[timeline[at][index]];
@@ -41,7 +45,7 @@ function light(side) {
   const outside = line.offsetTop < pane.scrollTop + 24
     || line.offsetTop + line.offsetHeight > pane.scrollTop + pane.clientHeight - 24;
   if (outside) pane.scrollTop = line.offsetTop - pane.clientHeight / 3;
-  get("now-" + side).textContent = `line ${number}, ${name}`;
+  get("now-" + side).textContent = say("line", { number, name });
 }
 
 function drawMessages() {
@@ -65,9 +69,9 @@ function drawMessages() {
   }));
   list.scrollTop = list.scrollHeight;
   const last = place === timeline.length - 1;
-  const what = trace.events[number].what || "the question";
-  get("told").textContent =
-    `${place + 1} of ${timeline.length}, after ${what}${last ? `. The end: ${trace.end}` : ""}`;
+  const what = trace.events[number].what;
+  const values = { number: place + 1, count: timeline.length, what, end: trace.end };
+  get("told").textContent = say(last ? "end" : "place", values);
 }
 
 function show(at) {
