@@ -114,6 +114,115 @@ RECORDED = (
 )
 """What this package writes into records, from the outermost sentence to the parts."""
 
+PROBED = (
+    N_("{count} were not enough"),
+    N_("the server answers"),
+    N_("Set LLM_MODEL to a model of the server: {names}."),
+    N_("{names} and {count} more"),
+    N_("accepted"),
+    N_("none was given, none is needed"),
+    N_("known to the server"),
+    N_("the server takes the name {model}, and lists {names}"),
+    N_("answers; no list of models to check (/models answered {status})"),
+    N_("answers; no list of models to check"),
+    N_("the server does not tell it"),
+    N_("Start the server with a longer context, or set LLM_TOOL_RESULT_LIMIT lower."),
+    N_("{length} tokens, few"),
+    N_("{length} tokens"),
+    N_(
+        "The server or the model has no tool calling: take another model, or the"
+        " agents that ask for tools in text."
+    ),
+    N_("of {name}, which nobody offered, in {count} of {total} tries"),
+    N_("of {name}, which nobody offered"),
+    N_("as text, {form}; the gateway makes calls of it: {text}"),
+    N_(
+        "Leave LLM_REPAIR on; better: let the server parse the calls (its tool-call"
+        " parser or chat template)."
+    ),
+    N_("structured, in {count} of {total} tries"),
+    N_("structured"),
+    N_("as text, {form}, which the gateway does not read: {text}"),
+    N_("Let the server parse the calls: its tool-call parser must fit the model."),
+    N_("Raise LLM_MAX_TOKENS, or switch the thinking off: docs/endpoints.md."),
+    N_("it thought, and then said nothing (ended as {ended})"),
+    N_("it said nothing (ended as {ended})"),
+    N_("none: it answered without the tool: {text}"),
+    N_(
+        "The chat template may not know tools: take the model's own template, or"
+        " another model."
+    ),
+    N_("understood: the answer is made from it"),
+    N_("it asked for the same tool again"),
+    N_(
+        "Runs may end at the step limit: keep LLM_MAX_STEPS small, or take another"
+        " model."
+    ),
+    N_("the answer is not made from it: {text}"),
+    N_("no call for two cities"),
+    N_("no: one call a turn"),
+    N_("{count} in one turn"),
+    N_("{forms}; the gateway repairs it"),
+    N_("{forms}; the gateway makes them up"),
+    N_("{forms}; {count} were used before"),
+    N_("{forms}; all {count} differ"),
+    N_("JSON text"),
+    N_("missing"),
+    N_("an object, not JSON text"),
+    N_("not valid JSON"),
+    N_("JSON text inside JSON text"),
+    N_("JSON, but no object"),
+    N_("a UUID"),
+    N_("a number"),
+    N_("{length} letters and digits"),
+    N_("of a form of its own"),
+    N_("with calls: {calls}; without: {others}"),
+    N_("with calls: {calls}"),
+    N_("without: {others}"),
+    N_("{places}; the server wants it back"),
+    N_("{places}; it is not wanted back"),
+    N_("none"),
+    N_("in the field {name}"),
+    N_("in a block at the beginning of the text"),
+    N_("Leave LLM_STREAM off."),
+    N_("no: the reply comes whole"),
+    N_("with structured calls"),
+    N_("calls come as text here"),
+    N_("no call came in it"),
+    N_("try {number} of {total} failed: {error}"),
+    N_("not repeatable: {kinds} different replies in {count} later tries"),
+    N_("Differences between runs may be the model's: use drift, or --repeats."),
+    N_(
+        "the first reply differs from the {count} later ones, which are equal: a"
+        " prompt cache that was cold"
+    ),
+    N_("Switch the server's prompt cache off where runs are compared."),
+    N_("repeatable: {count} equal replies"),
+    N_("it does not keep to the format: {text}"),
+    N_("the format is kept; `stop` is ignored"),
+    N_("the format is kept"),
+    N_("as bare JSON"),
+    N_("as plain text"),
+    N_("reachable"),
+    N_("key"),
+    N_("model"),
+    N_("context length"),
+    N_("tool calls"),
+    N_("tool result"),
+    N_("parallel calls"),
+    N_("arguments"),
+    N_("ids"),
+    N_("finish reasons"),
+    N_("thinking"),
+    N_("streaming"),
+    N_("temperature 0"),
+    N_("repeatable"),
+    N_("text agents"),
+    N_("request"),
+    N_("requests"),
+)
+"""What a probe finds: its --json document is the same for all."""
+
 FOREIGN = (
     # the operating system
     N_("No such file or directory"),
@@ -163,7 +272,7 @@ def translated(text: str | None) -> str:
 @functools.cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     found = []
-    for phrase in (*RECORDED, *FOREIGN):
+    for phrase in (*RECORDED, *FOREIGN, *PROBED):
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(phrase))
         found.append((phrase, re.compile(pattern, re.DOTALL)))
     return found

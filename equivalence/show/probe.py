@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 
 from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.probe.probe import MORE, REQUESTS, Check, Findings
 from equivalence.show.terminal import text
 
@@ -30,9 +32,12 @@ def beforehand(out: Console, url: str, model: str) -> None:
 def check_line(out: Console, check: Check) -> None:
     """Print a check, and below it what to do."""
     sign, style = SIGNS[check.result]
-    out.print(text(f"{sign} {check.name:15} {check.found}", style), soft_wrap=True)
+    name = translated(check.name)
+    line = f"{sign} {name}{' ' * (15 - cell_len(name))} {translated(check.found)}"
+    out.print(text(line, style), soft_wrap=True)
     if check.advice:
-        out.print(text(f"{'':18}{check.advice}", "dim"), soft_wrap=True)
+        advice = translated(check.advice)
+        out.print(text(f"{'':18}{advice}", "dim"), soft_wrap=True)
 
 
 def conclusion(
