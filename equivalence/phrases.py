@@ -223,6 +223,46 @@ PROBED = (
 )
 """What a probe finds: its --json document is the same for all."""
 
+JUDGED = (
+    N_("it ended as {status}"),
+    N_("question {number}: {reason}"),
+    N_("{call} was called, where no tool is needed"),
+    N_("{call} was called before {words} had answered"),
+    N_("{call} was not called"),
+    N_("the answer lacks {expected}"),
+    N_("the answer says {words}"),
+    N_("its model asks for tools in text"),
+    N_("a command brings its own tools"),
+    N_("a command answers single questions"),
+    N_("it takes no tools, and here there are to be none"),
+    N_("it takes no tools"),
+    N_("it takes no history"),
+    N_("it shows what clients make of an unrepaired reply, and nothing is right"),
+    N_("it cannot be told {names}"),
+    N_("it did not look at the tools it was given"),
+    N_("it sent no request: {error}"),
+    N_("sent: {part} is not in {text}"),
+    N_("not_sent: {part} is sent"),
+    N_("the strict server refused: {refusal}"),
+    N_("executed out of order: {order}"),
+    N_("results: {count} tool messages, not {wanted}"),
+    N_("results: {part} is not in {text}"),
+    N_("warnings: {part} is not in {text}"),
+    N_("error: {part} is not in {text}"),
+    N_("status: {found}, not {wanted}"),
+    N_("answer: {found}, not {wanted}"),
+    N_("requests: {found}, not {wanted}"),
+    N_("steps: {found}, not {wanted}"),
+    N_("echoed: {found}, not {wanted}"),
+    N_("told: the model reads {found}, not {wanted}"),
+    N_("sampled {count} times, seed 0"),
+    N_(
+        "what a path of redact took out stands in {count} other texts of this record"
+        " too: a pattern reaches those"
+    ),
+)
+"""What a case or a scenario finds wrong, in documents too."""
+
 FOREIGN = (
     # the operating system
     N_("No such file or directory"),
@@ -272,7 +312,7 @@ def translated(text: str | None) -> str:
 @functools.cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     found = []
-    for phrase in (*RECORDED, *FOREIGN, *PROBED):
+    for phrase in (*RECORDED, *FOREIGN, *PROBED, *JUDGED):
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(phrase))
         found.append((phrase, re.compile(pattern, re.DOTALL)))
     return found

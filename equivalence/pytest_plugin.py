@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from equivalence.language import N_, _
+from equivalence.phrases import translated
+
 if TYPE_CHECKING:
     from equivalence.gateway import Gateway
     from equivalence.judge.compare import Judge, Verdict
@@ -28,10 +31,10 @@ if TYPE_CHECKING:
     from equivalence.runs.record import Run
 
 MODES = {
-    "none": "replay what is recorded, never ask a model (default)",
-    "once": "record where there is no file yet",
-    "new": "record the questions that the file does not hold",
-    "all": "record everything anew",
+    "none": N_("replay what is recorded, never ask a model (default)"),
+    "once": N_("record where there is no file yet"),
+    "new": N_("record the questions that the file does not hold"),
+    "all": N_("record everything anew"),
 }
 
 
@@ -42,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--equivalence-record",
         choices=list(MODES),
         default="none",
-        help="; ".join(f"{mode}: {words}" for mode, words in MODES.items()),
+        help="; ".join(mode + ": " + _(words) for mode, words in MODES.items()),
     )
 
 
@@ -50,8 +53,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Say what the marker is."""
     config.addinivalue_line(
         "markers",
-        "equivalence(**defaults): defaults of equivalence.assert_same for the test,"
-        " for example compare='steps' or ignore=['$.temperature']",
+        _(
+            "equivalence(**defaults): defaults of equivalence.assert_same for the test,"
+            " for example compare='steps' or ignore=['$.temperature']"
+        ),
     )
 
 
@@ -204,17 +209,21 @@ class Equivalence:
             self._record(replace(plan, implementations=sources))
         elif not exists:
             raise NotRecorded(
-                "nothing is recorded for this test: record it with\n"
-                f"  {self._command()}"
+                _("nothing is recorded for this test: record it with")
+                + f"\n  {self._command()}"
             )
         from equivalence.runs.files import read_runs
 
         recorded = {run.asked: run for run in read_runs(self.file)}
-        for _, one, asked in replace(plan, implementations=sources).runs():
+        for _number, one, asked in replace(plan, implementations=sources).runs():
             if plan.redaction.asked(asked) not in recorded:
                 raise NotRecorded(
-                    f"{asked.question!r} is not in {self.file.name} for {one.name}:"
-                    f" record it with\n  {self._command('new')}"
+                    _(
+                        "{question!r} is not in {file} for {name}: record it with"
+                    ).format(
+                        question=asked.question, file=self.file.name, name=one.name
+                    )
+                    + f"\n  {self._command('new')}"
                 )
         return recorded
 
@@ -234,7 +243,8 @@ class Equivalence:
                     continue
                 run = session.ask(one, asked, new_upstream(number))
                 if run.status == "model_error":
-                    raise NotRecorded(f"the model could not be asked: {run.error}")
+                    words = _("the model could not be asked: {error}")
+                    raise NotRecorded(words.format(error=translated(run.error)))
                 out.append(run)
 
     def _sources(self, plan: Plan) -> list[Implementation]:
@@ -262,18 +272,18 @@ class Equivalence:
         first = plan.implementations[0].name
         ignores = judge.rules.ignores_in_request
         played: dict[Any, dict[str, Run]] = {}
-        for _, one, asked in plan.runs():
+        for _number, one, asked in plan.runs():
             source = replace(asked, implementation=sources[one.protocol])
             run = recorded[plan.redaction.asked(source)]
             tools = None if run_tools else RecordedTools(plan.tools, run)
             playback = Playback(run.model_calls, ignores, plan.redaction.request)
             again = session.ask(one, asked, playback, tools)
             if one.name == source.implementation and _strayed(again):
-                raise NotRecorded(
-                    f"{one.name} does not do any more what was recorded of it:"
-                    f" {again.error}\nIf that is meant, record it again with\n"
-                    f"  {self._command('all')}"
-                )
+                words = _(
+                    "{name} does not do any more what was recorded of it: {error}\n"
+                    "If that is meant, record it again with"
+                ).format(name=one.name, error=translated(again.error))
+                raise NotRecorded(f"{words}\n  {self._command('all')}")
             played.setdefault(replace(asked, implementation=""), {})[one.name] = again
         for runs in played.values():
             for name, run in runs.items():
@@ -303,16 +313,20 @@ def _told(verdict: Verdict, count: int, total: int) -> Iterator[str]:
     from equivalence.runs.words import short
 
     place = verdict.divergence
-    head = f"{verdict.left} vs {verdict.right}: {verdict.verdict}"
+    versus = _("{left} vs {right}: ").format(left=verdict.left, right=verdict.right)
+    head = versus + _(verdict.verdict)
     if place:
-        head += f", cause: {place.cause}, model call {place.model_call}, {place.path}"
+        head += _(", cause: {cause}, model call {model_call}, {path}").format(
+            cause=place.cause, model_call=place.model_call, path=place.path
+        )
     yield head
-    yield f"question: {verdict.question}"
+    yield _("question: {question}").format(question=verdict.question)
     for earlier in verdict.history:
-        yield f"  after: {earlier}"
+        yield _("  after: {question}").format(question=earlier)
     if place:
         yield f"- {verdict.left}: {short(place.left)}"
         yield f"+ {verdict.right}: {short(place.right)}"
     yield explain(verdict)
     if total > 1:
-        yield f"{count} of {total} comparisons differ"
+        words = _("{count} of {total} comparisons differ")
+        yield words.format(count=count, total=total)

@@ -33,6 +33,7 @@ from equivalence.gateway.upstreams import (
     error_reply,
     model_list,
 )
+from equivalence.language import _
 from equivalence.phrases import translated
 
 SCRIPTED = ("status", "body", "headers", "stream", "cut", "delay")
@@ -49,9 +50,11 @@ def read_script(path: Path) -> list[dict[str, Any]]:
         raise UsageError(f"{path}: {translated(error.strerror)}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         words = " ".join(str(error).split())
-        raise UsageError(f"{path} is not YAML in UTF-8: {words}") from None
+        raise UsageError(
+            _("{path} is not YAML in UTF-8: {words}").format(path=path, words=words)
+        ) from None
     if not isinstance(replies, list) or not replies:
-        raise UsageError(f"{path} holds no list of replies")
+        raise UsageError(_("{path} holds no list of replies").format(path=path))
     try:
         return [item(reply, number) for number, reply in enumerate(replies, 1)]
     except ValueError as error:
@@ -64,7 +67,11 @@ def item(reply: Any, number: int = 1) -> dict[str, Any]:
     if not isinstance(reply, Mapping):
         return {"message": {"content": reply}}
     if unknown := [name for name in reply if name not in FIELDS]:
-        raise ValueError(f"a reply has no field {unknown[0]!r}: {', '.join(FIELDS)}")
+        raise ValueError(
+            _("a reply has no field {unknown!r}: {fields}").format(
+                unknown=unknown[0], fields=", ".join(FIELDS)
+            )
+        )
     if reply.keys() & {*SCRIPTED} and not reply.keys() & {"calls", "content"}:
         return dict(reply)
     message: dict[str, Any] = {"content": reply.get("content")}

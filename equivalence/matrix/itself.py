@@ -9,6 +9,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from equivalence.judge.compare import Verdict, judge
+from equivalence.language import _
 from equivalence.matrix.player import Player
 from equivalence.matrix.scenarios import Scenario
 from equivalence.runs.implementation import Implementation
@@ -27,7 +28,11 @@ class Selfsame:
     """The scenario and the verdict of each comparison that came out so."""
 
     def __str__(self) -> str:
-        return f"{self.implementation}: {len(self.different)} different of {self.total}"
+        return _("{implementation}: {count} different of {total}").format(
+            implementation=self.implementation,
+            count=len(self.different),
+            total=self.total,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return it as it stands in JSON."""

@@ -47,6 +47,7 @@ import yaml
 
 from equivalence.errors import UsageError
 from equivalence.gateway.script import Script, item
+from equivalence.language import _
 from equivalence.settings import Settings
 
 FOLDER = Path(__file__).parent / "scenarios"
@@ -72,7 +73,7 @@ class Scenario:
     def __post_init__(self) -> None:
         for name in self.settings:
             if name not in Settings.model_fields:
-                raise ValueError(f"no setting is named {name!r}")
+                raise ValueError(_("no setting is named {name!r}").format(name=name))
 
     def script(self) -> Script:
         """Return a fresh upstream that plays the replies."""
@@ -92,8 +93,10 @@ def read_scenarios(folder: Path = FOLDER) -> list[Scenario]:
                 name = data.get("name")
                 raise UsageError(f"{path.name}, {name}: {error}") from None
             if scenario.name in found:
-                raise UsageError(f"two scenarios are named {scenario.name!r}")
+                raise UsageError(
+                    _("two scenarios are named {name!r}").format(name=scenario.name)
+                )
             found[scenario.name] = scenario
     if not found:
-        raise UsageError(f"{folder} holds no scenario")
+        raise UsageError(_("{folder} holds no scenario").format(folder=folder))
     return list(found.values())

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from equivalence.language import N_
 from equivalence.matrix.expect import unmet
 from equivalence.matrix.player import Played, Player
 from equivalence.matrix.scenarios import Scenario
 from equivalence.runs.implementation import Implementation
 
-OUTCOMES = ("survived", "not survived", "not applicable")
+OUTCOMES = (N_("survived"), N_("not survived"), N_("not applicable"))
 
 KEPT_BY_THE_GATEWAY = frozenset(("timeout", "repair", "echo_reasoning"))
 """Settings that hold whatever the agent knows of them."""

@@ -44,13 +44,14 @@ import yaml
 
 from equivalence.clock import clock
 from equivalence.errors import UsageError
+from equivalence.language import N_, _
 from equivalence.phrases import translated
 from equivalence.runs.grounding import mentions
 from equivalence.runs.plan import CLOCK
 from equivalence.runs.record import Run, Step
 from equivalence.runs.watched import tool_name
 
-KINDS = ("one tool", "several tools", "none", "follow-up")
+KINDS = (N_("one tool"), N_("several tools"), N_("none"), N_("follow-up"))
 
 Names = Mapping[str, tuple[str, ...]]
 """All names of a thing, by each of them in lower case."""
@@ -272,7 +273,9 @@ def read_cases(path: Path, tools: Sequence[Any]) -> tuple[list[Case], Published 
             f"{path}: {translated(error.strerror or str(error))}"
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not YAML in UTF-8: {error}") from None
+        raise UsageError(
+            _("{path} is not YAML in UTF-8: {error}").format(path=path, error=error)
+        ) from None
     except msgspec.ValidationError as error:
         raise UsageError(f"{path}: {error}") from None
     names = {name.casefold(): tuple(group) for group in file.names for name in group}
@@ -285,12 +288,18 @@ def read_cases(path: Path, tools: Sequence[Any]) -> tuple[list[Case], Published 
             questions = (_question(each, names, by_name) for each in written.questions)
             case = Case(written.id, tuple(questions), names)
             if case.id in {other.id for other in cases}:
-                raise UsageError("the id is taken")
+                raise UsageError(_("the id is taken"))
             firsts = {other.questions[0].ask: other.id for other in cases}
             if twin := firsts.get(case.questions[0].ask):
-                raise UsageError(f"it begins with the same question as {twin}")
+                raise UsageError(
+                    _("it begins with the same question as {twin}").format(twin=twin)
+                )
         except (ValueError, re.error) as error:
-            raise UsageError(f"{path}, case {named}: {error}") from None
+            raise UsageError(
+                _("{path}, case {named}: {error}").format(
+                    path=path, named=named, error=error
+                )
+            ) from None
         cases.append(case)
     return cases, file.published
 
@@ -304,7 +313,9 @@ def _question(written: _Question, names: Names, tools: Mapping[str, Any]) -> Que
         if missing := {*after} - {other.tool for other in calls}:
             words = ", ".join(sorted(missing))
             raise UsageError(
-                f"{told(tool, arguments)} needs {words}, not called before"
+                _("{tool} needs {words}, not called before").format(
+                    tool=told(tool, arguments), words=words
+                )
             )
         result = _result(plain, tools) if tools else None
         calls.append(Call(plain.tool, plain.arguments, plain.after, result))
@@ -325,9 +336,11 @@ def _expected(
 
 def _result(call: _Call, tools: Mapping[str, Any]) -> str:
     """What the tool gives for the call. Raises UsageError if it cannot do its work."""
-    words = f"{told(call.tool, call.arguments)} cannot work"
+    words = _("{tool} cannot work").format(tool=told(call.tool, call.arguments))
     if call.tool not in tools:
-        raise UsageError(f"{words}: no tool is named {call.tool!r}")
+        raise UsageError(
+            _("{words}: no tool is named {tool!r}").format(words=words, tool=call.tool)
+        )
     fixed = clock.set(CLOCK)
     try:
         result = _returned(tools[call.tool], call.arguments)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs import files
 from equivalence.runs.files import BOM, START, RunIndex
@@ -53,14 +54,18 @@ def read(path: Path) -> list[Run] | None:
         text = data.removeprefix(BOM).decode("utf-8")
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}, line {number}: not UTF-8") from None
+        raise UsageError(
+            _("{path}, line {number}: not UTF-8").format(path=path, number=number)
+        ) from None
     documents, wrong = _documents(text)
     if documents and isinstance(documents[0], dict) and "schema" in documents[0]:
         return None
     if wrong is not None:
         raise UsageError(
-            f"{path}, line {wrong}: this is not JSON, or cut off; what is read:"
-            f" {FORMATS}"
+            _(
+                "{path}, line {wrong}: this is not JSON, or cut off; what"
+                " is read: {formats}"
+            ).format(path=path, wrong=wrong, formats=FORMATS)
         )
     import binascii
     import zlib
@@ -68,8 +73,10 @@ def read(path: Path) -> list[Run] | None:
     reader = _reader(documents, path)
     if reader is None:
         raise UsageError(
-            f'{path}, line 1: no run record, and no trace that is read: its "schema"'
-            f' must be "{SCHEMA}"; what is read: {FORMATS}'
+            _(
+                "{path}, line 1: no run record, and no trace that is read:"
+                ' its "schema" must be "{schema}"; what is read: {formats}'
+            ).format(path=path, schema=SCHEMA, formats=FORMATS)
         )
     try:
         return reader()
@@ -82,8 +89,10 @@ def read(path: Path) -> list[Run] | None:
     ) as error:  # fmt: skip
         told = " ".join(f"{type(error).__name__}: {error}".split())
         raise UsageError(
-            f"{path}: cut off, or not as its format has it ({told[:200]}); what is"
-            f" read: {FORMATS}"
+            _(
+                "{path}: cut off, or not as its format has it ({told});"
+                " what is read: {formats}"
+            ).format(path=path, told=told[:200], formats=FORMATS)
         ) from None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.gateway.exchange import Exchange
+from equivalence.language import _
 from equivalence.runs.record import Run
 from equivalence.runs.steps import Execution, text_of
 from equivalence.traces.calls import Seen, runs, together
@@ -79,7 +80,11 @@ def read(found: Sequence[dict[str, Any]], path: Path) -> list[Run]:
             )
         )
     if not seen:
-        raise UsageError(f"{path}: of its {len(found)} LangSmith runs none is an llm")
+        raise UsageError(
+            _("{path}: of its {count} LangSmith runs none is an llm").format(
+                path=path, count=len(found)
+            )
+        )
     return runs(sorted(seen, key=lambda each: each.exchanges[0].began))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from equivalence.errors import UsageError
 from equivalence.gateway.exchange import Exchange
+from equivalence.language import _
 from equivalence.runs.record import STATUSES, Run
 from equivalence.runs.steps import Execution
 from equivalence.traces.calls import Seen, runs, together
@@ -75,17 +76,22 @@ def read(documents: Sequence[dict[str, Any]], path: Path) -> list[Run]:
     calls = [span for span in spans if span.kind == "model"]
     if not calls:
         raise UsageError(
-            f"{path}: of its {len(spans)} spans none is a model call by OpenTelemetry's"
-            " GenAI conventions or by OpenInference"
+            _(
+                "{path}: of its {count} spans none is a model call by"
+                " OpenTelemetry's GenAI conventions or by OpenInference"
+            ).format(path=path, count=len(spans))
         )
     found: list[Seen] = []
     for one in _traces(spans):
         found += _seen(one, path)
     if not any(seen.exchanges for seen in found):
         raise UsageError(
-            f"{path}: its spans hold no messages: record with"
-            " OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only and"
-            " OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
+            _(
+                "{path}: its spans hold no messages: record with"
+                " OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only"
+                " and"
+                " OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental"
+            ).format(path=path)
         )
     return runs(found)
 

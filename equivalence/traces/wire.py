@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from equivalence.errors import UsageError
 from equivalence.gateway.exchange import Exchange
 from equivalence.gateway.streaming import merge_stream
+from equivalence.language import _
 from equivalence.runs.record import Run
 from equivalence.traces.calls import runs, together
 
@@ -78,12 +79,24 @@ def _is_chat(request: dict[str, Any], url: str, others: Counter[str]) -> bool:
 
 def _tell(others: Counter[str], path: Path, exchanges: list[Exchange]) -> None:
     """Say what was passed over. Raises UsageError if nothing is left."""
-    told = ", ".join(f"{count} to {where}" for where, count in others.items())
+    told = ", ".join(
+        _("{count} to {where}").format(count=count, where=where)
+        for where, count in others.items()
+    )
     if not exchanges:
-        more = f", only requests that are not read: {told}" if told else ""
-        raise UsageError(f"{path} holds no chat completion{more}")
+        more = (
+            _(", only requests that are not read: {told}").format(told=told)
+            if told
+            else ""
+        )
+        raise UsageError(
+            _("{path} holds no chat completion{more}").format(path=path, more=more)
+        )
     if told:
-        print(f"{path}: requests passed over: {told}", file=sys.stderr)
+        print(
+            _("{path}: requests passed over: {told}").format(path=path, told=told),
+            file=sys.stderr,
+        )
 
 
 def _exchange(sent: Any, body: str | bytes | None, status: Any) -> Exchange:
