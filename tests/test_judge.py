@@ -574,8 +574,7 @@ def test_a_call_too_many_among_those_under_way_together_is_control():
 )
 def test_exit_codes(verdicts, statuses, failed, code):
     found = [Verdict("a", "b", "q", name) for name in verdicts]
-    runs = [Run("a", "q", status=status) for status in statuses]
-    assert exit_code(found, runs, failed=failed) == code
+    assert exit_code(found, statuses, failed=failed) == code
 
 
 # ---------------------------------------------------- what was said earlier, to the end

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 from equivalence.commands.arguments import plan_of, run_file
 from equivalence.commands.run import gave_up
 from equivalence.errors import UsageError
-from equivalence.judge.drift import Drift, Drifts, DriftVerdict, judged
+from equivalence.judge.drift import Drifts, judged
 from equivalence.judge.exit_codes import exit_code
 from equivalence.language import _
-from equivalence.runs.files import read_runs, to_json
+from equivalence.runs.files import read_runs
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
 from equivalence.runs.upstreams import Upstreams
 from equivalence.show import drift as show
 from equivalence.show import terminal
+from equivalence.show.report import JsonRuns
 from equivalence.table import Table
 
 
@@ -30,33 +28,36 @@ def drift_command(arguments: argparse.Namespace, table: Table) -> int:
     """Count what the runs decided as they come, show what they come to; return the exit
     code."""
     counted = Drifts(arguments.implementation or ())
-    ends: dict[str, Run] = {}  # a run of each status, for the exit code
+    ends: set[str] = set()
+    document = JsonRuns() if arguments.json else None
     failure: EndpointFailed | None = None
     interrupted = False
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as kept:
-        try:
-            for run in _gathered(arguments, table):
-                counted.add(run)
-                ends.setdefault(run.status, run)
-                if arguments.json:
-                    kept.write(json.dumps(to_json(run), ensure_ascii=False) + "\n")
-        except KeyboardInterrupt:
-            interrupted = True
-            if not counted.runs:
-                raise
-        except EndpointFailed as error:
-            failure = error
-        if arguments.recorded and not counted.runs:
-            raise UsageError(_("nothing of that is in what was recorded"))
-        drifts = list(counted)
-        verdicts = judged(drifts)
-        out = terminal.console(sys.stderr if arguments.json else sys.stdout)
-        for drift, found in zip(drifts, verdicts, strict=True):
-            show.drift(out, drift, found)
-        every = [verdict for found in verdicts for verdict in found]
-        show.drift_summary(out, every)
-        if arguments.json:
-            _print_json(kept, drifts, every)
+    try:
+        for run in _gathered(arguments, table):
+            counted.add(run)
+            ends.add(run.status)
+            if document:
+                document.add(run)
+    except KeyboardInterrupt:
+        interrupted = True
+        if not counted.runs:
+            raise
+    except EndpointFailed as error:
+        failure = error
+    if arguments.recorded and not counted.runs:
+        raise UsageError(_("nothing of that is in what was recorded"))
+    drifts = list(counted)
+    verdicts = judged(drifts)
+    out = terminal.console(sys.stderr if arguments.json else sys.stdout)
+    for drift, found in zip(drifts, verdicts, strict=True):
+        show.drift(out, drift, found)
+    every = [verdict for found in verdicts for verdict in found]
+    show.drift_summary(out, every)
+    if document:
+        document.end(
+            verdicts=[verdict.to_json() for verdict in every],
+            drift=[drift.to_json() for drift in drifts],
+        )
     if failure:
         print(gave_up(failure, arguments.out is not None), file=sys.stderr)
     if interrupted or failure:
@@ -68,23 +69,7 @@ def drift_command(arguments: argparse.Namespace, table: Table) -> int:
         print(words.format(count=counted.runs), file=sys.stderr)
     if interrupted:
         return 130
-    return exit_code(every, list(ends.values()), failed=bool(failure))
-
-
-def _print_json(
-    kept: IO[str], drifts: Sequence[Drift], verdicts: Sequence[DriftVerdict]
-) -> None:
-    """Print the document; its runs come from the file, so that no more than one of them
-    is in memory."""
-    document = {
-        "verdicts": [verdict.to_json() for verdict in verdicts],
-        "drift": [drift.to_json() for drift in drifts],
-    }
-    sys.stdout.write('{"runs": [')
-    kept.seek(0)
-    for number, line in enumerate(kept):
-        sys.stdout.write(", " * bool(number) + line.rstrip("\n"))
-    sys.stdout.write("], " + json.dumps(document, ensure_ascii=False)[1:] + "\n")
+    return exit_code(every, ends, failed=bool(failure))
 
 
 def _gathered(arguments: argparse.Namespace, table: Table) -> Iterator[Run]:

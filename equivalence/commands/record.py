@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 from equivalence.commands.arguments import plan_of, run_file
 from equivalence.commands.run import gave_up
-from equivalence.judge.compare import among_each_other
+from equivalence.judge.compare import Judge
 from equivalence.language import _
-from equivalence.runs.files import to_json
-from equivalence.runs.record import Run
-from equivalence.runs.session import EndpointFailed, gather
+from equivalence.runs.files import RunIndex
+from equivalence.runs.plan import Plan
+from equivalence.runs.session import EndpointFailed, gather, together
 from equivalence.runs.upstreams import Upstreams
 from equivalence.show import terminal
+from equivalence.show.report import JsonRuns
 from equivalence.table import Table
 
 
@@ -24,22 +26,21 @@ def record_command(arguments: argparse.Namespace, table: Table) -> int:
     an end that the endpoint did not spoil."""
     plan = plan_of(arguments, table)
     new_upstream = Upstreams(plan.settings, table.upstream, table.folder)
-    runs: list[Run] = []
+    ends = Counter[str]()
     failure = None
     with run_file(arguments.out) as out:
         gathered = gather(plan, new_upstream, out, again=arguments.again)
         try:
             for run in terminal.tracked(gathered, _("recording"), len(plan)):
-                runs.append(run)
+                ends[run.status] += 1
         except EndpointFailed as error:
             failure = error
-    ends = Counter(run.status for run in runs)
     console = terminal.console(sys.stderr if arguments.json else sys.stdout)
     words = ", ".join(f"{count} {status}" for status, count in ends.most_common())
     console.print(
         terminal.text(
             _("{count} runs in {out}: {words}").format(
-                count=len(runs), out=arguments.out, words=words
+                count=ends.total(), out=arguments.out, words=words
             )
         )
     )
@@ -51,9 +52,21 @@ def record_command(arguments: argparse.Namespace, table: Table) -> int:
     if failure:
         print(gave_up(failure, kept=True), file=sys.stderr)
     if arguments.json:
-        document = {
-            "runs": [to_json(run) for run in runs],
-            "verdicts": [verdict.to_json() for verdict in among_each_other(runs)],
-        }
-        print(json.dumps(document, ensure_ascii=False))
+        _print_json(plan, arguments.out)
     return 3 if failure or ends["model_error"] or ends["failed"] else 0
+
+
+def _print_json(plan: Plan, path: Path) -> None:
+    """Print what the file has of the plan, question by question, and how its runs
+    compare with each other."""
+    index = RunIndex([path])
+    asked = [plan.redaction.asked(asked) for *_, asked in plan.runs()]
+    there = (index.read(each) for each in asked if each in index.places)
+    judge, document = Judge(), JsonRuns()
+    verdicts: list[Any] = []
+    for first, *others in together(there, plan):
+        for run in (first, *others):
+            document.add(run)
+        verdicts += [judge(first, run).to_json() for run in others]
+    document.end(verdicts=verdicts)
+    index.close()

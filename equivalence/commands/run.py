@@ -32,7 +32,7 @@ def run_command(arguments: argparse.Namespace, table: Table) -> int:
     if failure:
         print(gave_up(failure, arguments.out is not None), file=sys.stderr)
     write_markdown(arguments.markdown, report.verdicts)
-    return exit_code(report.verdicts, report.runs, failed=bool(failure))
+    return exit_code(report.verdicts, report.statuses, failed=bool(failure))
 
 
 def gave_up(failure: EndpointFailed, kept: bool) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from equivalence.language import N_
 
 if TYPE_CHECKING:
     from equivalence.judge.compare import Verdict
-    from equivalence.runs.record import Run
 
 EXIT_CODES = N_(
     "exit codes:\n  0    every pair is equivalent or accepted;"
@@ -23,10 +22,10 @@ EXIT_CODES = N_(
 
 
 def exit_code(
-    verdicts: Sequence[Verdict], runs: Sequence[Run] = (), *, failed: bool = False
+    verdicts: Sequence[Verdict], statuses: Iterable[str] = (), *, failed: bool = False
 ) -> int:
-    """Return the exit code for these verdicts; of the runs alone where there was nobody
-    to compare with. `failed`: what was asked for did not come to its end."""
+    """Return the exit code for these verdicts; for how the runs ended where there was
+    nobody to compare with. `failed`: what was asked for did not come to its end."""
     found = {verdict.verdict for verdict in verdicts}
     if "different" in found:
         return 1
@@ -34,7 +33,7 @@ def exit_code(
         return 3
     if found:
         return 0
-    statuses = {run.status for run in runs}
-    if not statuses or statuses & {"failed", "model_error"}:
+    ends = set(statuses)
+    if not ends or ends & {"failed", "model_error"}:
         return 3
-    return 0 if statuses == {"completed"} else 1
+    return 0 if ends == {"completed"} else 1

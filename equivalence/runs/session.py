@@ -219,8 +219,7 @@ def _asking(
 
 def together(runs: Iterator[Run], plan: Plan) -> Iterator[list[Run]]:
     """Yield the runs of each question as soon as all are there, in the order of the
-    plan's implementations; what had come of one when the endpoint failed too often,
-    too."""
+    plan's implementations; at the end what had come of the others."""
     names = [each.name for each in plan.implementations]
     groups: dict[Asked, list[Run]] = {}
 
@@ -237,3 +236,4 @@ def together(runs: Iterator[Run], plan: Plan) -> Iterator[list[Run]]:
     except EndpointFailed:
         yield from map(in_order, groups.values())
         raise
+    yield from map(in_order, groups.values())
