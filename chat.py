@@ -16,12 +16,12 @@ from rich.text import Text
 from config import load_settings, make_gateway
 from equivalence.errors import UsageError
 from equivalence.gateway import Exchange
-from equivalence.language import N_, _
+from equivalence.language import N_, _, translate_argparse
 from equivalence.phrases import translated
 from equivalence.runs.grounding import Said, note, said_before
 from equivalence.runs.hints import hint
 from equivalence.runs.observe import Observed, observe
-from equivalence.runs.output import console, run_command
+from equivalence.runs.output import FilledHelpFormatter, console, run_command
 from equivalence.runs.record import Run
 from equivalence.runs.steps import Execution, tool_calls
 from equivalence.runs.words import ending, short, ungrounded, visible
@@ -188,7 +188,9 @@ _ADVICE = {
 
 def _parser(table: Table, stage: str, successor: str | None) -> argparse.ArgumentParser:
     about = table.find(stage).about
+    translate_argparse()
     parser = argparse.ArgumentParser(
+        formatter_class=FilledHelpFormatter,
         description=_(
             "{stage}: the agent as {about}. Without a question it is a"
             " conversation that remembers its turns: /new starts over,"

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from equivalence.errors import UsageError
+from equivalence.language import N_, _, translate_argparse
+from equivalence.phrases import translated
+from equivalence.runs.output import HelpFormatter, wrapped
 from exercises.exercise import EXERCISES, Exercise, find, markdown
 from exercises.texts import TEXTS
 
@@ -17,13 +20,13 @@ FILE = "my_agent.py"
 LIMIT = 120
 """Seconds that a check may take."""
 
-EXIT_CODES = """\
-exit codes:
-  0    PASS, or the command did its work
-  1    FAIL
-  2    wrong usage or files
-  130  interrupted by Ctrl-C
-"""
+EXIT_CODES = N_(
+    "exit codes:\n"
+    "  0    PASS, or the command did its work\n"
+    "  1    FAIL\n"
+    "  2    wrong usage or files\n"
+    "  130  interrupted by Ctrl-C\n"
+)
 SAY = TEXTS["any"]
 
 
@@ -38,7 +41,7 @@ def main(words: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(_("error: {error}").format(error=error), file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,7 +70,7 @@ def start(arguments: argparse.Namespace) -> int:
     except FileExistsError:
         raise UsageError(SAY["is_there"].format(file=file)) from None
     except OSError as error:
-        words = SAY["no_folder"].format(file=file, reason=error.strerror)
+        words = SAY["no_folder"].format(file=file, reason=translated(error.strerror))
         raise UsageError(words) from None
     print(SAY["started"].format(file=file, number=exercise.number))
     print()
@@ -166,50 +169,55 @@ def _print_verdict(key: str, exercise: Exercise, **values: str) -> None:
 
 
 def _print_text(text: str) -> None:
-    import textwrap
-
-    print(textwrap.fill(text, 88, break_long_words=False, break_on_hyphens=False))
+    print("\n".join(wrapped(text, 88)))
 
 
 def _parser() -> argparse.ArgumentParser:
+    translate_argparse()
     parser = argparse.ArgumentParser(
         prog="python -m exercises",
-        description="The exercises of the tutorial. You work in my_agent.py, which git"
-        " ignores. Without a command they are listed.",
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=_(
+            "The exercises of the tutorial. You work in my_agent.py, which git ignores."
+            " Without a command they are listed."
+        ),
+        epilog=_(EXIT_CODES),
+        formatter_class=HelpFormatter,
     )
     parser.set_defaults(command=listed)
     commands = parser.add_subparsers(metavar="COMMAND")
-    every = commands.add_parser("list", help="list the exercises")
-    every.add_argument("--markdown", action="store_true", help="as in the README")
+    every = commands.add_parser("list", help=_("list the exercises"))
+    every.add_argument("--markdown", action="store_true", help=_("as in the README"))
     every.set_defaults(command=listed)
     for command, about in (
-        (start, "copy where it starts to my_agent.py, and print the task"),
-        (check, "say PASS, or FAIL with the reason"),
-        (hint, "print the hint"),
-        (solution, "print the solution"),
+        (start, _("copy where it starts to my_agent.py, and print the task")),
+        (check, _("say PASS, or FAIL with the reason")),
+        (hint, _("print the hint")),
+        (solution, _("print the solution")),
     ):
         adding = commands.add_parser(command.__name__, help=about)
-        adding.add_argument("exercise", metavar="EXERCISE", help="its number or name")
+        adding.add_argument(
+            "exercise", metavar="EXERCISE", help=_("its number or name")
+        )
         adding.set_defaults(command=command)
         if command in (start, check):
-            adding.add_argument("--file", default=FILE, help=f"default {FILE}")
+            adding.add_argument("--file", default=FILE, help=_("default %(default)s"))
         if command is check:
             adding.add_argument(
                 "--limit",
                 type=float,
                 default=LIMIT,
                 metavar="SECONDS",
-                help=f"so long may it take, default {LIMIT}",
+                help=_("so long may it take, default %(default)s"),
             )
-    asking = commands.add_parser("ask", help="ask my_agent.py a question and look on")
+    asking = commands.add_parser(
+        "ask", help=_("ask my_agent.py a question and look on")
+    )
     asking.add_argument("question", metavar="QUESTION")
-    asking.add_argument("--file", default=FILE, help=f"default {FILE}")
+    asking.add_argument("--file", default=FILE, help=_("default %(default)s"))
     asking.add_argument(
         "--strict",
         action="store_true",
-        help="a server that refuses what strict providers refuse",
+        help=_("a server that refuses what strict providers refuse"),
     )
     asking.set_defaults(command=ask)
     return parser

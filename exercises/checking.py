@@ -21,6 +21,7 @@ from equivalence.gateway.script import item
 from equivalence.gateway.strict import violation
 from equivalence.gateway.upstreams import Reply, Upstream, error_reply
 from equivalence.judge.compare import CAUSES, Divergence, judge
+from equivalence.language import _
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import NO_MODEL_CALL, Observed, observe
 from equivalence.runs.plan import CLOCK
@@ -239,7 +240,8 @@ class Checked:
         asked = " → ".join([*run.history, run.question])
         lines = [TEXTS["any"]["asked"].format(question=asked)]
         for step in run.steps:
-            lines.append(f"  turn {step.turn}  {short(call(step), 90)}")
+            turn = _("turn {number}").format(number=step.turn)
+            lines.append(f"  {turn}  {short(call(step), 90)}")
             came = TEXTS["any"]["not_run"] if step.order is None else ""
             lines.append(f"          {mark(step)} {short(step.result or came, 90)}")
         if run.error:

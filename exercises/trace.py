@@ -11,6 +11,7 @@ from rich.console import Console
 from chat import TracePrinter
 from config import make_gateway
 from equivalence.errors import UsageError
+from equivalence.language import _
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import observe
 from equivalence.settings import load_settings
@@ -26,7 +27,9 @@ def trace(file: Path, question: str, *, strict: bool) -> int:
         raise UsageError(f"{file.name}: {type(module).__name__}: {module}")
     agent = getattr(module, "run_agent", None)
     if agent is None:
-        raise UsageError(f"{file.name} has no run_agent")
+        raise UsageError(
+            _("{file} has no {name}.").format(file=file.name, name="run_agent")
+        )
     settings = load_settings()
     tools = getattr(module, "TOOLS", TOOLS)
     printer = TracePrinter(partial(Console(highlight=False).print, soft_wrap=True))

@@ -38,6 +38,14 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         )
 
 
+class FilledHelpFormatter(HelpFormatter):
+    """Breaks description and epilog into lines, too."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = wrapped(" ".join(text.split()), width - len(indent))
+        return "\n".join(indent + line for line in lines)
+
+
 def columns(text: str) -> int:
     """Return how many columns of a terminal the text takes."""
     return sum(1 + (east_asian_width(character) in "WF") for character in text)
