@@ -30,6 +30,21 @@ from toolkit.wire import WirePrinter
 from tools import TOOLS
 
 EXAMPLES = N_("现在几点了？ · What is the weather in Beijing? · /new · quit")
+ABOUT = (
+    N_("langgraph's create_react_agent"),
+    N_("langchain's create_agent, which replaces it"),
+    N_("a StateGraph drawn by hand"),
+    N_("a for-loop over a list"),
+    N_("the loop on the openai client alone"),
+    N_("the loop for models without tool calling"),
+    N_("create_react_agent as it comes"),
+    N_("create_agent as it comes"),
+    N_("the article's StateGraph"),
+    N_("the article's StateGraph with langgraph's ToolNode"),
+    N_("the article's for-loop"),
+)
+"""What pyproject.toml says of the ladder's implementations."""
+
 GOODBYES = ("q", "quit", "exit", "退出", "再见")
 HAN = re.compile("[\u3400-\u9fff]")
 

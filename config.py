@@ -20,15 +20,34 @@ if TYPE_CHECKING:
     from equivalence.gateway import Gateway
     from toolkit.client import Client
 
-__all__ = ["SYSTEM_PROMPT", "Settings", "chat_model", "load_settings", "openai_model"]
+__all__ = [
+    "PROMPT_LANGUAGE",
+    "SYSTEM_PROMPT",
+    "Settings",
+    "chat_model",
+    "load_settings",
+    "openai_model",
+]
 
-SYSTEM_PROMPT = (
+PROMPT_LANGUAGE = "zh" if os.environ.get("LLM_PROMPT_LANG", "")[:2] == "zh" else "en"
+"""The language of what the model reads, whoever reads the screen: English, or Chinese
+with LLM_PROMPT_LANG=zh. It is taken from the environment, not from .env, when this
+module is imported: the prompt is a constant of the stages. The requests show it."""
+
+_ENGLISH = (
     "You are a careful assistant. Use the tools for weather, time, share prices,"
     " arithmetic and unit conversion. Never make up a value that a tool can give; if a"
     " call needs the result of another, wait for it. When you have every result you"
     " need, answer the question in one sentence without calling a tool, in the language"
     " of the question."
 )
+_CHINESE = (
+    "你是一个严谨的助手。天气、时间、股价、算术和单位换算都使用工具。"
+    "凡是工具能给出的值，绝不编造；"
+    "如果一个调用需要另一个调用的结果，就先等结果。"
+    "需要的结果都齐了之后，不再调用工具，用问题所用的语言以一句话回答。"
+)
+SYSTEM_PROMPT = _CHINESE if PROMPT_LANGUAGE == "zh" else _ENGLISH
 
 GRACE = 5.0
 """Seconds that clients wait longer than the gateway, which alone keeps the time limit:

@@ -11,11 +11,12 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 from equivalence.errors import UsageError
-from equivalence.language import _
+from equivalence.language import _, language
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,12 +60,20 @@ _WORD = re.compile(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_CLOSING}]*")
 def wrapped(text: str, width: int) -> list[str]:
     """Return the text in lines of at most `width` columns, broken at blanks and between
     Chinese characters, never before a sign that closes."""
-    lines = [""]
-    for word in _WORD.findall(text):
-        if lines[-1] and columns(lines[-1] + word) > width:
-            lines.append("")
-        lines[-1] += word if lines[-1] else word.lstrip()
-    return lines
+    breaks = [0, *_breaks(text, width), len(text)]
+    return [text[a:b].strip() for a, b in pairwise(breaks)]
+
+
+def _breaks(text: str, width: int) -> list[int]:
+    """Where lines begin, but the first, and those that begin on their own."""
+    found, used = [], 0
+    for word in _WORD.finditer(text):
+        blanks, wide = word[0].count("\n"), columns(word[0])
+        used = wide if blanks else used + wide
+        if used > width and used > wide:
+            found.append(word.end() - len(word[0].lstrip()))
+            used = columns(word[0].lstrip())
+    return found
 
 
 def run_command(work: Callable[[], int]) -> int:
@@ -118,10 +127,22 @@ def console(file: IO[str] | None = None) -> Console:
     """Return a console of rich's; where its reader has left it raises BrokenPipeError,
     not SystemExit, which would end the thread that happens to print."""
     from rich.console import Console
+    from rich.text import Text
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
             raise  # rich calls it while it handles the error
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            # rich breaks lines at blanks alone, which a Chinese sentence has not.
+            if language() != "en" and not options.get("soft_wrap"):
+                objects = tuple(
+                    Text("\n").join(each.divide(_breaks(each.plain, self.width)))
+                    if isinstance(each, Text)
+                    else each
+                    for each in objects
+                )
+            super().print(*objects, **options)
 
     return Output(file=file, highlight=False, emoji=False)
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equivalence.judge.compare import Divergence, Judge
-from equivalence.language import _
+from equivalence.language import N_, _
 from equivalence.matrix.scenarios import Scenario
 from equivalence.matrix.survival import OUTCOMES, Outcome
 from equivalence.matrix.table import Cell
@@ -21,6 +21,14 @@ from equivalence.phrases import translated
 from equivalence.runs.record import Run
 from equivalence.runs.words import short
 from equivalence.show.terminal import side_by_side, verdict
+
+KINDS = (
+    *(N_("arguments"), N_("calls as text"), N_("content"), N_("conversation")),
+    *(N_("finish reasons"), N_("happy path"), N_("ids"), N_("limits"), N_("order")),
+    *(N_("reasoning"), N_("streaming"), N_("tool errors"), N_("tool names")),
+    N_("tool results"),
+)
+"""The kinds of our own scenarios, in words."""
 
 
 def matrix_table(out: Console, cells: Sequence[Cell], group: str) -> None:
@@ -85,7 +93,9 @@ def survival(out: Console, outcomes: Sequence[Outcome], *, raw: bool) -> None:
             table.add_column(_(outcome), justify="right")
         for kind in dict.fromkeys(each.scenario.kind for each in mine):
             of_kind = [each for each in mine if each.scenario.kind == kind]
-            table.add_row(kind.replace("_", " "), *_counted(of_kind), end_section=False)
+            table.add_row(
+                _(kind.replace("_", " ")), *_counted(of_kind), end_section=False
+            )
         table.add_section()
         table.add_row(_("all"), *_counted(mine), style="bold")
         out.print(table)
@@ -99,7 +109,7 @@ def survival(out: Console, outcomes: Sequence[Outcome], *, raw: bool) -> None:
             out.print(
                 Text(
                     _("not applicable, {count}: {reason}").format(
-                        count=count, reason=reason
+                        count=count, reason=translated(reason)
                     ),
                     "dim",
                 )
