@@ -13,6 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from equivalence.settings import LOOPBACK, Settings, load_settings
+from toolkit import chinese
 
 if TYPE_CHECKING:
     from langchain_openai import ChatOpenAI
@@ -41,13 +42,7 @@ _ENGLISH = (
     " need, answer the question in one sentence without calling a tool, in the language"
     " of the question."
 )
-_CHINESE = (
-    "你是一个严谨的助手。天气、时间、股价、算术和单位换算都使用工具。"
-    "凡是工具能给出的值，绝不编造；"
-    "如果一个调用需要另一个调用的结果，就先等结果。"
-    "需要的结果都齐了之后，不再调用工具，用问题所用的语言以一句话回答。"
-)
-SYSTEM_PROMPT = _CHINESE if PROMPT_LANGUAGE == "zh" else _ENGLISH
+SYSTEM_PROMPT = chinese.PROMPT if PROMPT_LANGUAGE == "zh" else _ENGLISH
 
 GRACE = 5.0
 """Seconds that clients wait longer than the gateway, which alone keeps the time limit:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from config import PROMPT_LANGUAGE, SYSTEM_PROMPT
+from toolkit import chinese
 from toolkit.policy import Tool
 from toolkit.schema import tool_schema
 
@@ -20,7 +21,7 @@ STOP = ["\nObservation"]
 LONGEST_UNREADABLE = 400
 """Characters of a reply that could not be read which the model gets to see again."""
 
-_ENGLISH = """
+FORMAT = """
 Tools, one JSON Schema a line:
 {tools}
 
@@ -34,21 +35,6 @@ As soon as the observations answer the question, write this instead:
 Thought: <what the observations say>
 Final Answer: <the answer to the question>
 """
-_CHINESE = """
-工具，每行一个 JSON Schema：
-{tools}
-
-每个回复只有两种形式。要使用其中一个工具时，写下面的内容然后停下；
-结果会作为 observation 给你：
-Thought: <还缺什么>
-Action: <{names} 之一>
-Action Input: <参数，一个 JSON 对象>
-
-observation 已足够回答问题时，改写下面的内容：
-Thought: <从 observation 得知什么>
-Final Answer: <对问题的回答>
-"""
-FORMAT = _CHINESE if PROMPT_LANGUAGE == "zh" else _ENGLISH
 
 
 def system_prompt(tools: Mapping[str, Tool], summary: str = "") -> str:
@@ -56,7 +42,8 @@ def system_prompt(tools: Mapping[str, Tool], summary: str = "") -> str:
     what was said before. ValueError says what is wrong with a tool."""
     schemas = [tool_schema(tool) for tool in tools.values()]
     lines = [json.dumps(schema, ensure_ascii=False) for schema in schemas]
-    prompt = f"{SYSTEM_PROMPT}\n" + FORMAT.format(
+    form = chinese.FORMAT if PROMPT_LANGUAGE == "zh" else FORMAT
+    prompt = f"{SYSTEM_PROMPT}\n" + form.format(
         tools="\n".join(lines) or "(none)", names=", ".join(tools) or "no tools"
     )
     return f"{prompt}\nEarlier in this conversation:\n{summary}" if summary else prompt
