@@ -16,7 +16,17 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 import pytest
-from test_docs import CHAPTERS, DOCS, FENCE, GENERATED, LINK, ROOT, anchors, text_of
+from test_docs import (
+    CHAPTERS,
+    DOCS,
+    FENCE,
+    GENERATED,
+    LINK,
+    ROOT,
+    anchors,
+    cog,
+    text_of,
+)
 from test_docs import ENGLISH as ENGLISH_PAGES
 
 HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -429,3 +439,17 @@ def test_a_link_to_an_english_page_says_so(page: Path) -> None:
             if ("（英文）" in words) == chinese:
                 wrong.append(f"{name(page)}:{number}: [{words}]({link})")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("text", "code"), [("nothing", 0), ("No such sentence.", 4)])
+def test_a_sentence_without_chinese_is_noticed(
+    tmp_path: Path, text: str, code: int
+) -> None:
+    page = tmp_path / "zh" / "page.md"
+    page.parent.mkdir()
+    block = f"from blocks.page import said\nsaid({text!r})"
+    page.write_text(
+        f"<!-- [[[cog\n{block}\n]]] -->\n<!-- [[[end]]] -->\n", encoding="utf-8"
+    )
+    assert cog(page)[0] == code

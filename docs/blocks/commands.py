@@ -137,7 +137,7 @@ def _printed(command: str, exit_code: int) -> list[str]:
 
 
 _OTHER_PYTHON = re.compile(
-    rf"\bpython \d+\.\d+\.\w+\b.*\b{re.escape(platform.python_version())}\b"
+    rf"\bpython (?:是 )?\d+\.\d+\.\w+\b.*\b{re.escape(platform.python_version())}\b"
 )
 """A line that says that a recording was made with another Python than this one. A page
 says the same on each."""

@@ -127,6 +127,7 @@ def mermaid(module: str) -> None:
 def exercises(chapter: str) -> None:
     """Write the exercises of a chapter: what to do, and the commands."""
     importable()
+    from equivalence.language import _
     from exercises.exercise import EXERCISES
 
     for each in EXERCISES:
@@ -135,9 +136,7 @@ def exercises(chapter: str) -> None:
         number = each.number
         start = link(f"exercises/{each.name}/start.py", text=said("where it starts"))
         title = said("**{number} {title}.** {task}")
-        cog.outl(
-            title.format(number=number, title=said(each.title), task=said(each.task))
-        )
+        cog.outl(title.format(number=number, title=_(each.title), task=_(each.task)))
         cog.outl()
         cog.outl(said(COMMANDS).format(number=number, start=start))
         cog.outl()

@@ -63,14 +63,17 @@ def language() -> str:
 
 def said(text: str) -> str:
     """Return a sentence of ours in the language of the page: as the catalogue of what
-    is printed has it, else as blocks/words.py does."""
+    is printed has it, else as blocks/words.py does. Raises LookupError if neither has
+    it."""
     if language() == "en":
         return text
     importable()
     from equivalence.language import _
 
-    told = _(text)
-    return told if told != text else CHINESE.get(text, text)
+    told = CHINESE.get(text, "") if _(text) == text else _(text)
+    if not told:
+        raise LookupError(f"no Chinese for {text!r} in blocks/words.py")
+    return told
 
 
 def importable() -> None:

@@ -255,16 +255,14 @@ def plot(
     drawing.text(330, 356, across, size=12, colour=PALE, anchor="middle")
     drawing.text(20, 24, up_, size=12, colour=PALE)
     lines = list(zip(series.items(), COLOURS, strict=False))
-    ends = [(name, numbers[-1], colour) for (name, numbers), colour in lines]
+    ends = [(said(name), numbers[-1], colour) for (name, numbers), colour in lines]
     drawing.line([at(0, limit[0]), at(longest - 1, limit[0])], PALE)
     labels = sorted([*ends, (limit[1], limit[0], PALE)], key=lambda each: -each[1])
     last = 0.0
     for name, number, colour in labels:
         x, y = at(longest - 1, number)
         last = max(y + 4, last + 16)
-        drawing.text(
-            x + 10, last, said(name), size=12, colour=colour, bold=colour != PALE
-        )
+        drawing.text(x + 10, last, name, size=12, colour=colour, bold=colour != PALE)
     for (_, numbers), colour in lines:
         drawing.line([at(i, n) for i, n in enumerate(numbers)], colour, 2.5)
     show(file, alt, drawing.svg(height, alt))

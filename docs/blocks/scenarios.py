@@ -140,7 +140,13 @@ def _stock_outcome(cell: Any) -> tuple[str, ...]:
     where = said("{cause}, model call {number}, `{path}`").format(
         cause=found.cause, number=found.model_call, path=found.path
     )
-    return (end, where, value(found.left), value(found.right))
+    return (end, where, *map(_told, (found.left, found.right)))
+
+
+def _told(side: Any) -> str:
+    """One side of a divergence: where it is what the judge says, in the language of the
+    page."""
+    return value(said(side) if side in ("executed", "not executed") else side)
 
 
 @functools.cache

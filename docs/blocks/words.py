@@ -6,9 +6,7 @@ sentence that was changed in the code is not found under its old words.
 
 CHINESE = {
     # the blocks
-    ", ": "、",
     " or ": " 或 ",
-    "nothing": "空",
     "not set": "未设置",
     "from {places}": "出自 {places}",
     "{went} lines go, {came} come: {left} to {right}": (
@@ -63,7 +61,6 @@ CHINESE = {
         "模型自带的工具调用：调用改写成文本"
     ),
     # pictures
-    "Question: {question}": "问题：{question}",
     "turn {number}: the model asks, the tools answer": (
         "第 {number} 轮：模型发起调用，工具返回结果"
     ),
@@ -79,10 +76,8 @@ CHINESE = {
     "stage 5": "阶段 5",
     "stage 4, budget 400": "阶段 4，预算 400",
     # scenarios
-    "scenario": "场景",
     "scenarios": "场景数",
     "implementation": "实现",
-    "equal": "相等",
     "same bytes": "字节相同",
     "ends": "结束状态",
     "parts from the first": "与基线的分歧",
@@ -133,18 +128,14 @@ CHINESE = {
     "Without repairs the broken call stays in the history without a result.": (
         "关闭修复后，坏掉的调用留在历史里，没有对应的结果。"
     ),
-    "arguments": "参数",
     "calls as text": "写成文本的调用",
     "content": "content 字段",
     "conversation": "多轮对话",
-    "finish reasons": "finish_reason",
     "happy path": "正常路径",
     "http": "HTTP",
-    "ids": "调用 id",
     "limits": "上限",
     "order": "顺序",
     "reasoning": "思考内容",
-    "streaming": "流式",
     "tool errors": "工具出错",
     "tool names": "工具名",
     "tool results": "工具结果",
@@ -224,6 +215,51 @@ CHINESE = {
     ),
     "It raises once a tool has failed.": "工具出过错之后抛异常。",
     "It changes the model's answer before it returns it.": "返回前改动模型的回答。",
+    # the gateway's repairs
+    "a tool call written as text became a structured call": (
+        "写成文本的工具调用变成了结构化的调用"
+    ),
+    "function_call, the old field, became a tool call": (
+        "旧字段 function_call 变成了工具调用"
+    ),
+    "tool_calls was not a list of calls with a name": (
+        "tool_calls 不是带名字的调用的列表"
+    ),
+    "a tool call was dropped: the request offered no tools": (
+        "丢掉了一个工具调用：请求里没有提供工具"
+    ),
+    "arguments came as an object and became JSON text": (
+        "参数是对象，已变成 JSON 文本"
+    ),
+    "arguments were null, empty or missing and became {}": (
+        "参数为 null、为空或缺失，已变成 {}"
+    ),
+    "arguments were JSON text inside JSON text": "参数是套在 JSON 文本里的 JSON 文本",
+    "arguments held raw control characters": "参数里有未转义的控制字符",
+    "arguments that are not a JSON object are passed on as an error for the model,"
+    " never executed": "参数不是 JSON 对象：作为给模型的错误传下去，绝不执行",
+    "the reply broke off inside the call: it is passed on as an error for the model,"
+    " never executed": "回复在调用中间断了：作为给模型的错误传下去，绝不执行",
+    "a vendor's own word for why the reply ended became the usual one": (
+        "厂商自创的回复结束原因换成了通用的词"
+    ),
+    "a tool call id was missing, empty or used before": (
+        "工具调用的 id 缺失、为空或已经用过"
+    ),
+    "a think block was moved out of the text": "思考块移出了文本",
+    "a stream turned out to have begun inside a think block after its text had been"
+    " passed on, so it stays there": (
+        "流的开头原来在思考块里，发现时文本已经传下去，所以留在了那里"
+    ),
+    "content came as typed blocks, or as something else than text": (
+        "content 是带类型的块，或者是文本以外的东西"
+    ),
+    "half characters, which no request can carry, were replaced": (
+        "半个字符（孤立的代理项）无法放进请求，已替换"
+    ),
+    "an error in a form of the server's own was put into OpenAI's": (
+        "服务端自创格式的错误换成了 OpenAI 的格式"
+    ),
     # settings
     "The model's endpoint; None is the offline model.": (
         "模型端点；不设置时用离线模型。"
