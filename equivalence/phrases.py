@@ -312,7 +312,9 @@ def translated(text: str | None) -> str:
 @functools.cache
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     found = []
-    for phrase in (*RECORDED, *FOREIGN, *PROBED, *JUDGED):
+    phrases = (*RECORDED, *FOREIGN, *PROBED, *JUDGED)
+    # What has no {place} comes first: "not executed" is no tool that was executed.
+    for phrase in sorted(phrases, key=lambda one: "{" in one):
         pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(phrase))
         found.append((phrase, re.compile(pattern, re.DOTALL)))
     return found

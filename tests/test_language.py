@@ -291,6 +291,8 @@ def known(part: str, written: str, pieces: int = 3) -> bool:
             "cannot reach http://127.0.0.1:9/v1: connection refused",
             "连不上 http://127.0.0.1:9/v1：连接被拒绝",
         ),
+        ("not executed", "没有执行"),
+        ("get_weather executed", "执行了 get_weather"),
         (
             "turn 2, calculate: 5 was made up: in no question and no earlier result;"
             " other results came in turn 3; what came of it, 10, is in the answer",
