@@ -391,7 +391,8 @@ def test_reasoning_beside_the_text_is_passed_on(front: Gateway, writes: Writes) 
 def test_a_model_that_begins_inside_its_thoughts_is_remembered(
     front: Gateway,
 ) -> None:
-    """Of the first reply nobody can know it; it is left as it was passed on."""
+    """Where somebody reads along, nobody can know it of the first reply: its text is
+    left as it was passed on."""
     texts = []
     for _ in range(2):
         writes = Writes()
@@ -403,6 +404,53 @@ def test_a_model_that_begins_inside_its_thoughts_is_remembered(
         assert message["content"] == texts[-1]
     assert texts == ["I think.</think>\n\n晴", "晴"]
     assert message["reasoning_content"] == "I think."
+
+
+def test_where_nobody_reads_along_a_text_waits_until_its_beginning_is_known(
+    front: Gateway,
+) -> None:
+    """Only the first of a model, and only as long as it must."""
+    first, cut, second, third = [Writes() for _ in range(4)]
+
+    def opened(writes: Writes) -> OpenRun:
+        return front.open_run(writes, read_along=False)
+
+    with opened(first) as run:
+        pieces = reading(run, model="inside")
+        first.say("I think", ".</think>\n\n", "晴")
+        assert next(pieces) == "晴"  # before the end is written
+        first.end()
+        assert list(pieces) == []
+    assert run.exchanges[0].repairs == ["think_block"]
+    with opened(cut) as run:  # half a text does not tell how it began
+        cut.say("I think")
+        cut.end("length")
+        assert list(reading(run, model="outside")) == ["I think"]
+    with opened(second) as run:
+        pieces = reading(run, model="outside")
+        second.say("Hello", ", <think>hm</think>")
+        assert next(pieces) == "Hello,"
+        second.end()
+        assert list(pieces) == []
+    with opened(third) as run:
+        pieces = reading(run, model="outside")
+        for piece in ("Hello", ", world"):
+            third.say(piece)
+            assert next(pieces) == piece
+        third.end()
+        assert list(pieces) == []
+
+
+def test_a_whole_reply_tells_how_a_stream_begins(front: Gateway) -> None:
+    """So the first stream is read as it is, also where somebody reads along."""
+    for stream in (False, True):
+        body = stream_of(said("I think.</think>"), said("晴", finish="stop"))
+        with front.open_run(Whole(body)) as run:
+            if stream:
+                assert streamed(run, model="told")[0] == "晴"
+            else:
+                client(run).chat.completions.create(**{**HELLO, "model": "told"})
+        assert run.exchanges[0].repairs == ["think_block"]
 
 
 FAILURES = {  # what comes after the first piece; words of the error
@@ -465,28 +513,34 @@ def test_a_run_that_ends_ends_its_streams(front: Gateway, writes: Writes) -> Non
 
 
 @implementations
+@pytest.mark.parametrize("begin", ["<think>", ""], ids=["begins", "begun"])
 def test_a_streamed_run_has_the_trace_of_a_plain_one(
-    implementation: Any, gateway: Gateway, offline_settings: Settings
+    implementation: Any, begin: str, gateway: Gateway, offline_settings: Settings
 ) -> None:
-    """Text in pieces, thoughts in front, calls in marks."""
+    """Text in pieces, thoughts in front, calls in marks; also where the chat template
+    began the thoughts, from the first stream of the model on."""
     call = '{"name": "get_weather", "arguments": {"city": "北京"}}'
     texts = (
         [
-            f"<think>想</think>\n\n我查一下。\n<tool_call>{call}</tool_call>",
+            f"{begin}想</think>\n\n我查一下。\n<tool_call>{call}</tool_call>",
             "北京 晴 。",
         ]
         if implementation.protocol == "tool_calls"
-        else ['Action: get_weather\nAction Input: {"city": "北京"}', "Final Answer: 晴"]
+        else [
+            f'{begin}想</think>\nAction: get_weather\nAction Input: {{"city": "北京"}}',
+            "Final Answer: 晴",
+        ]
     )
+    name = f"{implementation.name}, {begin or 'begun'}"  # nobody has seen it yet
     seen = []
-    for stream in (False, True):
+    for stream in (True, False):
         items = [
             {"stream": [{"content": c} for c in t]}
             if stream
             else {"message": {"content": t}}
             for t in texts
         ]
-        settings = offline_settings.model_copy(update={"stream": stream})
+        settings = offline_settings.model_copy(update={"stream": stream, "model": name})
         run = watched(implementation, settings, gateway, "go", Script(items)).run
         replies = [e.reply["choices"][0]["message"] for e in run.exchanges]
         repairs = [e.repairs for e in run.exchanges]

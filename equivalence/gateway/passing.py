@@ -15,6 +15,7 @@ from equivalence.gateway.shapes import (
     THINK_BEGIN,
     THINK_BLOCKS,
     THINK_END,
+    began_inside,
     whole_characters,
 )
 from equivalence.gateway.text_calls import OPENING, may_become_calls
@@ -36,13 +37,17 @@ class Passing:
     """Takes the text of a stream piece by piece and gives back what can go on.
 
     `offered`: the tools that a call in the text may name. `inside`: whether the text
-    begins in a think block, as the chat templates of some models make it.
+    begins in a think block, as the chat templates of some models make it; None: it may,
+    so all waits for the first mark of such a block, or for the end.
     """
 
-    def __init__(self, offered: Collection[str], *, inside: bool = False) -> None:
+    def __init__(
+        self, offered: Collection[str], *, inside: bool | None = False
+    ) -> None:
         self._offered = offered
         self._waiting = ""
         self._close: re.Pattern[str] | None = THINK_END if inside else None
+        self._undecided = inside is None
         self._gap: str | None = None
         """The blanks in front of the block that has just ended; None behind none."""
         self._at_start = True
@@ -53,6 +58,13 @@ class Passing:
         if self._held:
             return ""
         self._waiting += piece
+        if self._undecided:
+            inside = began_inside(self._waiting)
+            self._undecided = inside is None
+            self._close = THINK_END if inside else None
+            self._held = inside is None and len(self._waiting) > _PATIENCE
+            if inside is None:
+                return ""
         parts: list[str] = []
         while self._go_on(parts):
             pass

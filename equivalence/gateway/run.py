@@ -28,6 +28,7 @@ class OpenRun:
         kept: Kept | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        read_along: bool = True,
         forget: Callable[[OpenRun], None],
     ) -> None:
         self.address = address
@@ -35,6 +36,8 @@ class OpenRun:
         """Base URL for the clients of this run, and of no other."""
         self.upstream = upstream
         self.kept = Kept() if kept is None else kept
+        self.read_along = read_along
+        """Whether a stream is read while it is written; else it need not hurry."""
         self.exchanges: list[Exchange] = []
         self.closed = False
         self._began = time.perf_counter()

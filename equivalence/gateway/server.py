@@ -25,6 +25,7 @@ from equivalence.gateway.kept import Kept
 from equivalence.gateway.limits import TooDeep, parse
 from equivalence.gateway.passing import Passing
 from equivalence.gateway.repairs import (
+    BROKEN_OFF,
     Unusable,
     error_words,
     odd_history,
@@ -33,7 +34,13 @@ from equivalence.gateway.repairs import (
 )
 from equivalence.gateway.responses import answer_about, answer_as_chat
 from equivalence.gateway.run import OpenRun
-from equivalence.gateway.shapes import REASONING, whole_characters
+from equivalence.gateway.shapes import (
+    REASONING,
+    began_inside,
+    first_choice,
+    read_content,
+    whole_characters,
+)
 from equivalence.gateway.streaming import (
     Events,
     Merger,
@@ -94,7 +101,8 @@ class Gateway:
         self.timeout = timeout
         self.limit_field = limit_field
         self._kept = Kept(shared=True)
-        self._begin_inside: set[tuple[str, str]] = set()
+        self._begin_inside: dict[tuple[str, str], bool] = {}
+        """Whether a model's text begins in a think block: one that did may again."""
         self._runs: dict[str, OpenRun] = {}
         self._unrecorded = address or secrets.token_urlsafe(12)
         self._standing = secrets.token_urlsafe(12)
@@ -162,14 +170,16 @@ class Gateway:
         kept: Kept | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
         on_text: Callable[[str], None] | None = None,
+        read_along: bool = True,
         standing: bool = False,
     ) -> OpenRun:
         """Open a run, until its `close`. `kept`: of the run whose conversation it
         continues. `on_exchange` is called with each exchange once it is complete,
         `on_text` with each piece of the text of a streamed reply as it goes to the
-        client, both from the gateway's thread. `standing`: what
-        comes to the standing address is its too; while two such runs are open, that
-        address refuses."""
+        client, both from the gateway's thread. `read_along` False: nobody reads a
+        stream while it is written, so the first text of a model waits until it is known
+        whether it began in a think block. `standing`: what comes to the standing
+        address is its too; while two such runs are open, that address refuses."""
         address = secrets.token_urlsafe(12)
         run = OpenRun(
             address,
@@ -178,6 +188,7 @@ class Gateway:
             kept=kept,
             on_exchange=on_exchange,
             on_text=on_text,
+            read_along=read_along,
             forget=self._forget,
         )
         self._runs[address] = run
@@ -311,11 +322,25 @@ class Gateway:
         exchange.status = sent.status
         exchange.ms = round(run.milliseconds() - exchange.began, 1)
         run.kept.keep(exchange.request, exchange.raw_reply, exchange.reply)
-        if "late_think_block" in exchange.repairs:
-            if len(self._begin_inside) >= MODELS_REMEMBERED:
-                self._begin_inside.clear()
-            self._begin_inside.add(_model(run, exchange))
+        if self.repair and sent.status == 200:
+            self._learn(run, exchange)
         return sent
+
+    def _learn(self, run: OpenRun, exchange: Exchange) -> None:
+        """Remember how the texts of the model begin. A text that was cut off, or is
+        none, does not tell."""
+        came, sent = first_choice(exchange.raw_reply), first_choice(exchange.reply)
+        text = read_content(came["message"].get("content")).text if came else ""
+        if not sent or not text.strip():
+            return
+        inside = "think_block" in exchange.repairs and began_inside(text)
+        inside = inside or "late_think_block" in exchange.repairs
+        if not inside and sent.get("finish_reason") in BROKEN_OFF:
+            return
+        model, known = _model(run, exchange), self._begin_inside
+        if model not in known and len(known) >= MODELS_REMEMBERED:
+            known.clear()
+        known[model] = inside or known.get(model, False)
 
     async def _ask(
         self, run: OpenRun, exchange: Exchange, authorization: str | None, out: _Out
@@ -351,7 +376,8 @@ class Gateway:
     ) -> Reply:
         """Send what is certain of the stream on as it comes; return it merged."""
         events, merger = Events(), Merger()
-        inside = _model(run, exchange) in self._begin_inside
+        unknown = False if run.read_along else None
+        inside = self._begin_inside.get(_model(run, exchange), unknown)
         passing = Passing(offered_names(exchange.request), inside=inside)
         pieces = []
         async for data in came.pieces:

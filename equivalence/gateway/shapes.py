@@ -115,6 +115,14 @@ THINK_BLOCKS = {
 }
 THINK_BEGIN = re.compile("|".join(map(re.escape, THINK_BLOCKS)))
 THINK_END = re.compile("|".join(map(re.escape, THINK_BLOCKS.values())))
+_THINK_MARK = re.compile(f"{THINK_BEGIN.pattern}|{THINK_END.pattern}")
+
+
+def began_inside(text: str) -> bool | None:
+    """Return whether the text began in a think block, as the chat templates of some
+    models make it: its first mark ends one. None: no mark has come."""
+    mark = _THINK_MARK.search(text)
+    return mark[0] not in THINK_BLOCKS if mark else None
 
 
 def split_thinking(text: str, *, begun: bool = True) -> tuple[str, list[str]]:

@@ -98,6 +98,7 @@ def observe(
         kept=after.kept if after else None,
         on_exchange=on_exchange,
         on_text=on_text,
+        read_along=on_text is not None,
         standing=True,
     ) as wire:
         log = ToolLog(wire, settings.clock, on_execution)
