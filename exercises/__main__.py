@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from equivalence.errors import UsageError
-from equivalence.language import N_, _, translate_argparse
+from equivalence.language import N_, _, language, translate_argparse
 from equivalence.phrases import translated
 from equivalence.runs.output import HelpFormatter, wrapped
 from exercises.exercise import EXERCISES, Exercise, find, markdown
@@ -66,7 +66,7 @@ def start(arguments: argparse.Namespace) -> int:
     exercise, file = find(arguments.exercise), Path(arguments.file)
     try:
         with file.open("x", encoding="utf-8") as written:
-            written.write(exercise.start.read_text(encoding="utf-8"))
+            written.write(_start_of(exercise))
     except FileExistsError:
         raise UsageError(SAY["is_there"].format(file=file)) from None
     except OSError as error:
@@ -79,6 +79,18 @@ def start(arguments: argparse.Namespace) -> int:
     named = "" if arguments.file == FILE else f" --file {file}"
     print(SAY["then"].format(number=exercise.number, file=named))
     return 0
+
+
+def _start_of(exercise: Exercise) -> str:
+    """Where the exercise starts. Its first lines say what to do; for a reader of another
+    language they are the task in that language."""
+    text = exercise.start.read_text(encoding="utf-8")
+    if language() == "en":
+        return text
+    opening, _english, code = text.split('"""', 2)
+    head = SAY["starts"].format(number=exercise.number, title=exercise.title)
+    task = "\n".join(wrapped(exercise.task, 88))
+    return f'{opening}"""{head}\n\n{task}\n"""{code}'
 
 
 def hint(arguments: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ TEXTS: dict[str, Said] = {
                 " away, or give another name: --file NAME.py"
             ),
             "no_folder": N_("{file} cannot be written: {reason}"),
+            "starts": N_("Exercise {number}, where it starts: {title}"),
             "started": N_("{file} is where exercise {number} starts."),
             "then": N_("Check it with: python -m exercises check {number}{file}"),
             "pass": N_("PASS  {number} {name}: {tries}"),

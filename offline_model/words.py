@@ -217,7 +217,11 @@ MEANINGS: list[tuple[str, str, str]] = [
     ),
     ("again", "呢", r"how about|what about|(?:^|(?<=[?.!] ))and"),
     ("end", r"[?!。;\n]+|\.(?=\s|$)", ""),
-    ("comma", r":|,(?: ?(?:and|then|but|or)\b)?|以及|还有|然后|并且?", "but|then"),
+    (
+        "comma",
+        r":|,(?: ?(?:and|then|but|or)\b)?|以及|还有|然后|另外|此外|顺便|并且?",
+        "but|then",
+    ),
     ("list", "、|和|与|跟|及|还是|或者?", "and|or|vs"),
     ("(", r"\(", ""),
     (")", r"\)", ""),

@@ -116,6 +116,7 @@ def react(question: str, history: list[dict[str, Any]] | None = None) -> Run:
 QUESTIONS = """
 现在几点了？腾讯股票多少钱？持有 100 股市值多少港元？ | get_current_time() => get_stock_price(腾讯) => calculate(100 * 385.6) | 09:30 ; 385.6 HKD ; 38,560 ; HKD ; 港元
 北京和上海今天哪个更暖和？ | get_weather(北京) & get_weather(上海) | 上海 ; 28 °C ; 25 °C
+腾讯股价乘以 3，另外北京天气怎么样？ | get_stock_price(腾讯) => calculate(385.6 * 3) => get_weather(北京) | 1,156.8 ; 25 °C
 介绍一下你自己 | | 脚本化的离线替身 ; 不是语言模型 ; 天气
 Who are you? | | stand-in ; not a language model ; weather
 What can you do? | | not a language model

@@ -4,6 +4,7 @@ is written does not.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -59,6 +60,7 @@ def test_the_record_of_an_endpoint_that_is_down_is_the_same_for_both(own: Path) 
 
 
 PROMPTS = """
+import ast
 import json
 from pathlib import Path
 from config import Settings, SYSTEM_PROMPT
@@ -180,3 +182,18 @@ def test_a_conversation_is_led_in_chinese() -> None:
     assert "例如：现在几点了？" in done.stdout
     assert "新的对话开始。" in done.stdout
     assert english(done.stdout) == []
+
+
+@pytest.mark.parametrize("number", ["0", "3a", "7"])
+def test_an_exercise_starts_in_the_readers_language(own: Path, number: str) -> None:
+    texts = {}
+    for language in ("en", "zh"):
+        file = own / f"{language}.py"
+        command = ("-m", "exercises", "start", number, "--file", str(file))
+        assert python(*command, LLM_LANG=language).returncode == 0
+        texts[language] = ast.parse(file.read_text(encoding="utf-8"))
+    chinese, english = (ast.get_docstring(texts[name]) or "" for name in ("zh", "en"))
+    assert chinese.startswith(f"练习 {number} 的起点：")
+    assert english.startswith(f"Exercise {number}, where it starts")
+    codes = [ast.dump(ast.Module(tree.body[1:], [])) for tree in texts.values()]
+    assert codes[0] == codes[1]
