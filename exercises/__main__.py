@@ -82,8 +82,8 @@ def start(arguments: argparse.Namespace) -> int:
 
 
 def _start_of(exercise: Exercise) -> str:
-    """Where the exercise starts. Its first lines say what to do; for a reader of another
-    language they are the task in that language."""
+    """Where the exercise starts. Its first lines say what to do; a reader of another
+    language gets the task in that language."""
     text = exercise.start.read_text(encoding="utf-8")
     if language() == "en":
         return text
