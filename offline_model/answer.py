@@ -76,7 +76,7 @@ class _Writer:
             case Clock() if not any(troubles):
                 yield self.clock()
             case Arithmetic() | Conversion() if not any(troubles):
-                yield self.alone(need)
+                yield from self.alone(need)
             case Lookup(shares=[_, *_]):
                 yield from self.held(need)
             case Lookup():
@@ -146,7 +146,8 @@ class _Writer:
             return ""
         listed = self.say("、", ", ").join(dict.fromkeys(words))
         notes = [self.say(f"没有用到：{listed}。", f"I left out: {listed}.")]
-        if any(token.means("name") for token in tokens) and Clock() in self.plan.needs:
+        elsewhere = any(token.means("name", "elsewhere") for token in tokens)
+        if elsewhere and Clock() in self.plan.needs:
             notes.insert(
                 0, self.say("我只知道本地时间。", "I only know the local time.")
             )
@@ -195,14 +196,18 @@ class _Writer:
             f"现在是 {date} {time}，{day_zh}。", f"It is {time} on {day}day, {date}."
         )
 
-    def alone(self, need: Arithmetic | Conversion) -> str:
+    def alone(self, need: Arithmetic | Conversion) -> Iterator[str]:
         """An expression or a conversion of known numbers, and what comes out."""
-        (task,) = self.plan.tasks(need)
+        task, *changed = self.plan.tasks(need)
         result, end = self.shown(task), self.say("。", ".")
         if isinstance(need, Arithmetic):
-            return f"{signs(need.expression)} = {result} {need.unit}".rstrip() + end
+            yield f"{signs(need.expression)} = {result} {need.unit}".rstrip() + end
+            return
         source = self.measure(grouped(need.value), need.from_unit)
-        return f"{source} = {self.measure(result, need.to_unit)}{end}"
+        yield f"{source} = {self.measure(result, need.to_unit)}{end}"
+        for task in changed:
+            number = self.measure(self.shown(task), need.to_unit)
+            yield f"{self.expression(task)} = {number}{end}"
 
     def held(self, need: Lookup) -> Iterator[str]:
         """What the shares are worth, with the price of one."""

@@ -18,6 +18,7 @@ from toolkit.arithmetic import CannotEvaluate, evaluate
 from .scan import Names
 from .understand import Arithmetic, Clock, Conversion, Lookup, Need
 from .view import CLOCK, LOOKS_UP, Call, Turn, View
+from .words import UNITS
 
 WEIGHTS = {  # how a run may drift above temperature 0
     "eager": 35,  # everything at once, with made-up numbers for what is not known yet
@@ -94,8 +95,11 @@ class Plan:
                 yield Task(CLOCK)
             case Arithmetic(expression):
                 yield Task("calculate", (expression,))
-            case Conversion(value, source, target):
-                yield Task("unit_convert", (value, source, target))
+            case Conversion(value, source, target, change):
+                converted = Task("unit_convert", (value, source, target))
+                yield converted
+                if change:
+                    yield Task("calculate", (change,), (converted,))
             case Lookup():
                 yield from lookups(need.kind, need.names)
                 yield from self.derived(need)
@@ -185,9 +189,11 @@ class Plan:
         return None
 
     def unit(self, task: Task) -> str:
-        """The unit of the number: °C, or the currency of a price."""
-        if task.tool in ("get_weather", "unit_convert"):
-            return "°C" if task.tool == "get_weather" else "°F"
+        """The unit of the number: °C, lb, or the currency of a price."""
+        if task.tool == "get_weather":
+            return "°C"
+        if task.tool == "unit_convert":
+            return UNITS[task.values[2]].many
         if task.tool == "get_stock_price":
             found = re.search(r"\d ([A-Z]{3})\b", self.result(task) or "")
             return found[1] if found else ""

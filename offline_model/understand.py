@@ -54,6 +54,7 @@ class Conversion:
     value: str
     from_unit: str
     to_unit: str
+    change: str | None = None  # "{0} + 2", done to what comes out
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,10 @@ def _letter(token: Token) -> str:
 
 
 def _use(tokens: Sequence[Token], used: bool = True) -> None:
+    """Mark the tokens as part of the plan. A pattern may pass over words that are not:
+    the 明天 in "Beijing * 明天 31"."""
     for token in tokens:
-        token.used = used
+        token.used = used and _letter(token) != "x"
 
 
 def shape(tokens: Sequence[Token]) -> str:
@@ -116,7 +119,7 @@ _REVERSED = re.compile(r"l(?P<to>U)[lbx]*(?P<sign>-?)(?P<value>N)(?P<from>U)")
 _FORWARD = re.compile(
     r"(?P<sign>-?)(?P<value>N)(?P<from>U)(?P<between>[lbx]*)(?P<to>U)"
 )
-_SERIES = re.compile(r"([gG])(N(?:[,A]+N)+)(?![HUSC])|(N(?:[,A]+N)+)([gG])")
+_SERIES = re.compile(r"([gG]),?(N(?:[,A]+N)+)(?![HUSC])|(N(?:[,A]+N)+)([gG])")
 _VERB = re.compile(r"([asmv])([NP])[Al]?([NP])(?![HUSC])")
 _TERM = r"[(-]*(?:NNp|[NP]q?)\)*"
 _SUM = re.compile(
@@ -274,8 +277,9 @@ class _Clause:
         weather, stock = self.has("weather", "time"), self.has("stock")
         if not (weather or stock):
             return
-        letters = shape(self.tokens)
-        for i, token in enumerate(self.tokens):
+        places = range(len(self.tokens))
+        for i in [*places, *reversed(places)]:  # 深圳和拉萨的天气: the last one first
+            token, letters = self.tokens[i], shape(self.tokens)
             if not token.means("word") or len(token.text) < 2:
                 continue
             if token.text[0].isascii():
@@ -450,7 +454,7 @@ class _Reader:
         need = None if kinds else self._conversion(clause) or self._change(change)
         if need:
             needs.append((clause.tokens[0].start, need))
-        if all(isinstance(each, Talk | Conversion) for _, each in needs):
+        if not any(_changes(each) for _, each in needs):
             _use(said_so, False)
         yield from needs
 
@@ -484,7 +488,7 @@ class _Reader:
         if kind == "price" and clause.holdings:
             if not clause.names[kind]:
                 names = self.here[kind][-1:] or later[:1] or names
-            shares = self._shares(clause.holdings, names)
+            shares = self._shares(clause, names)
             _use(clause.held, bool(shares))
         elif kind == "price" and not (clause.names[kind] or change) and self.held:
             return None  # "How much are they worth?" after "100 Tencent shares."
@@ -505,13 +509,14 @@ class _Reader:
             fresh=fresh,
         )
 
-    def _shares(
-        self, holdings: list[tuple[str, str | None]], names: list[str]
-    ) -> list[str]:
-        """How many of each: as said, or the one number for all of them."""
+    def _shares(self, clause: _Clause, names: list[str]) -> list[str]:
+        """How many of each: as said, or the one number for all of them; one of what is
+        compared with a number of something else: dearer than three Apple shares."""
+        holdings = clause.holdings
         said = {name: number for number, name in holdings}
-        if set(names) == said.keys():
-            return [said[name] for name in names]
+        than = clause.has("compare") and not clause.has("which")
+        if set(names) == said.keys() or (than and None not in said):
+            return [said.get(name, "1") for name in names]
         return [holdings[0][0]] * len(names) if len(holdings) == 1 else []
 
     def _names(self, clause: _Clause, kind: str) -> tuple[list[str], bool]:
@@ -570,12 +575,19 @@ class _Reader:
         last = self.found[-1][1] if self.found else None
         if change is None:
             return None
-        if isinstance(last, Lookup):
+        if isinstance(last, Lookup | Conversion):
             return replace(last, change=change)
         if isinstance(last, Arithmetic):
             return Arithmetic(change.replace("{0}", f"({last.expression})"))
         number = None if last else _last_result(self.said)
         return number and Arithmetic(change.replace("{0}", number[0]), number[1])
+
+
+def _changes(need: Need) -> bool:
+    """Whether something is done to a value: then the plan has the words for it."""
+    if isinstance(need, Conversion):
+        return need.change is not None
+    return not isinstance(need, Talk)
 
 
 def _merged(needs: list[Need], degree: str) -> list[Need]:
@@ -614,6 +626,7 @@ MATTERS = (
     "number", "unit", "sign", "add", "subtract", "multiply", "divide", "square",
     "power", "fold", "double", "half", "rise", "fall", "difference", "average", "sum",
     "compare", "not-now", "no-tool", "money", "name", "topic", "time", "word",
+    "elsewhere",
 )  # fmt: skip
 
 

@@ -135,6 +135,11 @@ MEANINGS: list[tuple[str, str, str]] = [
         r"|time (?:is it|now)|(?:what|which) (?:week)?day(?: of the week)?(?: is it)?"
         r"|date|day is (?:it|today)",
     ),
+    (  # the time of another place, which no tool knows
+        "elsewhere",
+        "(?:那里|那边|当地)(?=的?(?:时间|现在|几点))",
+        "(?<=time is it )(?:over )?there",
+    ),
     (
         "intro",
         r"介绍一?下?(?:你自己|你|自己)|自我介绍|你是谁|你是什么|你能做|你会[做什]|你可以做",
@@ -228,7 +233,7 @@ MEANINGS: list[tuple[str, str, str]] = [
 ]
 MEANS_NOTHING = (
     r"每?一股|每股|请问|请?告诉|帮我|麻烦|[你您]好|想|知道|查询?|一下|看看?|现在|今[天日]|目前|当前"
-    r"|此[刻时]|那么|持有|买了?|如[果何]|最新|最近|怎么样?|什么|[这那]里|外面|计算|大概|可以"
+    r"|此[刻时]|那么|分别|各自|持有|买了?|如[果何]|最新|最近|怎么样?|什么|[这那]里|外面|计算|大概|可以"
     r"|[这那两二三]?(?:个?城市|家?公司|个?地方|者|个)|[以之]?后"
     r"|[你我的在是与问给把被了吗么呀啊吧会有要用再也还都各就能那今市里算好每元块请地]",
     r"(?:of )?(?:the|these|those|them) two|a|an|the|what|how|is|are|be"
@@ -237,7 +242,7 @@ MEANS_NOTHING = (
     r"|hold|holdings?|buy|bought|sell|please|tell|show|give|take|go|get|find|check|see|compute"
     r"|calculate|evaluate|convert|now|today|right|currently|current|latest|like|there"
     r"|here|outside|also|too|with|by|from|between|both|each|one|same|s|re|ll|hello|hi|hey|so"
-    r"|just|only|city|company|instead|want|know|need|let|and|any|some|much|answer|when|were",
+    r"|just|only|city|company|instead|want|know|need|left|let|and|any|some|much|answer|when|were",
 )
 HELLO = re.compile(
     r"^\W*(?:[你您]好|早上好|晚上好|嗨|(?:hello|hi|hey|good (?:morning|evening))\b)",

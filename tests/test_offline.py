@@ -252,7 +252,17 @@ What is the square root of 144 plus 5? | calculate(144 + 5) | I left out: square
 How much is Apple in euros? | get_stock_price(Apple) | I left out: euros.
 茅台值多少美元？ | get_stock_price(贵州茅台) | 没有用到：美元。
 10 km is how many miles and how many feet? | unit_convert(10, km, mile) | I left out: feet.
-500 克是多少磅，再乘以 3？ | unit_convert(500, g, lb) | 没有用到：乘以、3。
+500 克是多少磅，再乘以 3？ | unit_convert(500, g, lb) => calculate(1.10231 * 3) | 500 克 = 1.10231 磅。1.10231 × 3 = 3.30693 磅。
+What is 3 kg in lb plus 2? | unit_convert(3, kg, lb) => calculate(6.61387 + 2) | 6.61387 + 2 = 8.61387 lb.
+98.6 °F in Celsius minus 7 | unit_convert(98.6, fahrenheit, celsius) => calculate(37 - 7) | 37 - 7 = 30 °C.
+Convert 5 miles to km, then double it. | unit_convert(5, mile, km) => calculate(8.04672 * 2) | = 16.09344 km.
+3 kg in lb plus 2 kg | unit_convert(3, kg, lb) | I left out: plus, 2, kg.
+Beijing * 明天 31 | get_weather(Beijing) => calculate(25 * 31) | 我只知道现在的情况。没有用到：明天。
+Is Moutai worth more than three Apple shares? | get_stock_price(Moutai) => get_stock_price(Apple) => calculate(1 * 1688) => calculate(3 * 189.84) | 1 share of Moutai
+Which is worth more, 100 shares of Tencent or Alibaba? | get_stock_price(Tencent) => get_stock_price(Alibaba) => calculate(100 * 385.6) => calculate(100 * 82.35) | Tencent is worth more
+深圳、拉萨和北京的天气怎么样 | get_weather(深圳) & get_weather(拉萨) & get_weather(北京) | 没有“深圳”的天气数据 ; 没有“拉萨”的天气数据 ; 北京现在 25 °C
+数之和：18 和 27 | calculate(18 + 27) | 18 + 27 = 45。
+Which is colder, Harbin or London, and what time is it there? | get_weather(Harbin) & get_weather(London) & get_current_time() | I only know the local time. I left out: there.
 腾讯 300 股减去 20 股还值多少？ | get_stock_price(腾讯) | 没有用到：300、减去、20。
 (3 + 4) × 腾讯股价 | get_stock_price(腾讯) | 没有用到：3、+、4、*。
 What is the median temperature of London and Paris? | get_weather(London) & get_weather(Paris) | I left out: median.
@@ -279,6 +289,7 @@ def rows(table: str) -> list[tuple[str, list[list[str]], list[str]]]:
 def test_question(question: str, turns: list[list[str]], parts: list[str]) -> None:
     run = Run(question)
     assert run.turns == turns
+    assert not re.search(r"Error:|。。|\.\.", run.answer)
     for part in parts:
         assert part in run.answer
 
