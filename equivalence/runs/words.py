@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from equivalence.gateway.canonical import shown
+from equivalence.gateway.canonical import ABSENT, shown
 from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs.record import STATUSES, Run, Step
@@ -28,6 +28,8 @@ def call(step: Step) -> str:
 
 def short(value: Any, limit: int = LONGEST_VALUE) -> str:
     """Return the value in one line of at most `limit` characters."""
+    if value is ABSENT:
+        return _("(absent)")
     text = value if isinstance(value, str) else shown(value)
     text = " ".join(visible(text).split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
