@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -42,6 +43,31 @@ def python(
         cwd=cwd,
         check=False,
     )
+
+
+def at_terminal(*arguments: str, columns: int, **more: str) -> tuple[int, str]:
+    """Return the exit code, and what came to a terminal of that width. POSIX alone."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        env=environment(TERM="xterm-256color", COLUMNS="", **more),
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    parts = []
+    with suppress(OSError):  # Linux's word for the end
+        while part := os.read(ours, 65536):
+            parts.append(part)
+    os.close(ours)
+    return process.wait(timeout=60), b"".join(parts).decode().replace("\r\n", "\n")
 
 
 def in_order(text: str, *parts: str) -> bool:

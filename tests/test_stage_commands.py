@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import environment, in_order, python
+from command_lines import at_terminal, environment, in_order, python
 from wire import LADDER, Waits, implementations
 
 from chat import main
@@ -20,6 +21,7 @@ from equivalence.gateway import Gateway, Script
 from equivalence.runs.files import read_runs
 from equivalence.runs.hints import hint
 from equivalence.runs.observe import observe
+from equivalence.runs.output import columns as columns_of
 from tools import TOOLS
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -319,6 +321,46 @@ def test_no_console_is_too_poor_for_a_conversation(encoding: str) -> None:
     assert done.returncode == 0, done.stderr
     assert b"Traceback" not in done.stderr
     assert b"391" in done.stdout
+
+
+STYLE = re.compile(r"\x1b\[([0-9;]*)m")
+PAIR = [*("equivalence", "run", "--implementation", "stage3")]
+PAIR += ["--implementation", "stage4", "17 * 23"]
+TERMINALS = {  # a command line; what it says, in this order; whether its lines fit
+    "a stage": ([LIGHT, "17 * 23"], ["calculate(", "→ 391", "17 × 23 = 391."], False),
+    "the judge": (PAIR, ["17 * 23", "calculate(", "391", "equivalent"], True),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize(("line", "said", "fits"), TERMINALS.values(), ids=TERMINALS)
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("columns", [20, 80])
+@pytest.mark.parametrize("plain", [{}, {"NO_COLOR": "1"}], ids=["colours", "NO_COLOR"])
+def test_a_terminal_that_is_narrow_or_wants_no_colours(
+    line: list[str],
+    said: list[str],
+    fits: bool,
+    language: str,
+    columns: int,
+    plain: dict[str, str],
+) -> None:
+    """A stage's lines are left to the terminal to break, so they can be copied."""
+    code, text = at_terminal(
+        "-m", *line, columns=columns, **{"LLM_LANG": language, **plain}
+    )
+    styles = {number for found in STYLE.findall(text) for number in found.split(";")}
+    text = STYLE.sub("", text)
+    assert code == 0, text
+    assert "\x1b" not in text
+    coloured = any(len(number) == 2 for number in styles)  # 30 and more: colours
+    assert coloured is not bool(plain), styles
+    said = said if language == "en" else said[:-1]  # the last is in words
+    assert in_order(text, *said), text
+    wide = max(map(columns_of, text.splitlines()))
+    assert wide <= columns or not fits, text
 
 
 VLLM = (
