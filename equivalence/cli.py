@@ -331,6 +331,34 @@ def _parser() -> argparse.ArgumentParser:
     add_scale(score)
     add_output(score)
 
+    cost = add(
+        "cost",
+        _("what each implementation costs: time, memory, lines to know, depth of stack"),
+        _("Beside it stand loops by hand. Exit code 3: something was not measured."),
+    )
+    add_implementations(cost)
+    cost.add_argument(
+        "--rounds", type=int, default=20, metavar="N", help=_("default %(default)s")
+    )
+    cost.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help=_("no new measurement begins after so many; default %(default)s"),
+    )
+    cost.add_argument(
+        "--longest",
+        type=int,
+        default=200,
+        metavar="N",
+        help=_("model calls of the longest run that is measured; default %(default)s"),
+    )
+    cost.add_argument(
+        "--svg", type=Path, metavar="FILE", help=_("draw the growth into this file")
+    )
+    cost.add_argument("--json", action="store_true", help=_("print one JSON document"))
+
     export = add("export", _("write recorded runs in a form that other tools read"))
     export.add_argument("files", nargs="+", type=Path, metavar="RUNS.jsonl")
     export.add_argument(

@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 from config import Settings
+from equivalence.cost.lines import code_lines, stage_lines
 from exercises.exercise import EXERCISES
-from toolkit.lines import code_lines, stage_lines
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

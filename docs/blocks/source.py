@@ -17,7 +17,7 @@ import cog
 from blocks.page import ROOT, fence, importable, said, table, up
 
 importable()
-from toolkit.lines import code_lines, stage_lines  # noqa: E402
+from equivalence.cost.lines import code_lines, stage_lines  # noqa: E402
 
 
 def code(path: str, *symbols: str, language: str = "python") -> None:

@@ -92,7 +92,7 @@ def observe(
     thread_id = after.thread_id if after else uuid4().hex
     conversation: list[Any] = []
     failure = None
-    _set_standing_address(gateway)
+    set_standing_address(gateway)
     with gateway.open_run(
         upstream,
         kept=after.kept if after else None,
@@ -139,7 +139,7 @@ NO_MODEL_CALL = (
 )
 
 
-def _set_standing_address(gateway: Gateway) -> None:
+def set_standing_address(gateway: Gateway) -> None:
     """Tell it to clients that take it from there, before a module makes one."""
     for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         os.environ[variable] = gateway.standing_url

@@ -30,3 +30,12 @@ def stage_lines(folder: Path, *, without: tuple[str, ...] = ()) -> dict[str, int
         for file in sorted(folder.glob("*.py"))
         if file.name not in (*APART, *without)
     }
+
+
+def implementation_lines(file: Path, root: Path, others: tuple[Path, ...] = ()) -> int:
+    """Return the lines of code that are an implementation's own: its file, or all of
+    its folder where that is no project's `root`, less the files of the `others`."""
+    if file.parent == root:
+        return code_lines(file.read_text(encoding="utf-8"))
+    apart = tuple(x.name for x in others if x.parent == file.parent and x != file)
+    return sum(stage_lines(file.parent, without=apart).values())

@@ -1,0 +1,97 @@
+"""What an implementation costs: what does not vary is exact, nothing about time is."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from equivalence.cost.lines import code_lines
+
+AGENT = '''
+"""An agent of a stranger."""
+import json, os, urllib.request
+
+def run_agent(question, tools, base_url):
+    # the plain loop
+    functions = {tool.__name__: tool for tool in tools}
+    messages = [{"role": "user", "content": question}]
+    while True:
+        body = json.dumps({"model": "m", "messages": messages}).encode()
+        request = urllib.request.Request(
+            base_url + "/chat/completions", body, {"content-type": "application/json"}
+        )
+        reply = json.load(urllib.request.urlopen(request))
+        messages.append(reply["choices"][0]["message"])
+        calls = messages[-1].get("tool_calls")
+        if not calls:
+            return messages
+        for call in calls:
+            DO
+            messages.append(
+                {"role": "tool", "tool_call_id": call["id"], "content": result}
+            )
+
+def silent(question, tools, base_url):
+    return []
+'''
+CALL = 'functions[call["function"]["name"]](key="a")'
+TABLE = """
+[tool.equivalence.implementations]
+plain = "mine:run_agent"
+deeper = "deeper:run_agent"
+"""
+ROOT = Path(__file__).parent.parent
+FLOORS = {"http.client loop", "openai loop"}
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A folder with two agents, of which the second has one frame more."""
+    (tmp_path / "pyproject.toml").write_text(TABLE)
+    (tmp_path / "mine.py").write_text(AGENT.replace("DO", f"result = {CALL}"))
+    one_more = AGENT.replace("DO", f"result = (lambda: {CALL})()")
+    (tmp_path / "deeper.py").write_text(one_more)
+    return tmp_path
+
+
+def cost(folder: Path, *words: str) -> tuple[int, dict[str, dict[str, object]], str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "equivalence", "cost", "--rounds", "1", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    costs = json.loads(done.stdout) if "--json" in words and done.stdout else []
+    return done.returncode, {each["name"]: each for each in costs}, done.stderr
+
+
+def test_the_figures_of_a_strangers_agents(stranger: Path) -> None:
+    code, costs, errors = cost(stranger, "--json")
+    assert (code, errors) == (0, "")
+    assert costs.keys() == {*FLOORS, "plain", "deeper"}
+    assert costs["http.client loop"]["depth"] == costs["plain"]["depth"]
+    assert costs["plain"]["depth"] == 1
+    assert costs["deeper"]["depth"] == 2
+    for name in ("plain", "deeper"):
+        each = costs[name]
+        assert each["lines"] == code_lines((stranger / "mine.py").read_text())
+        assert each["growth"].keys() == {"1", "10", "50", "200"}  # type: ignore
+        missing = [key for key, value in each.items() if value is None]
+        assert missing == ["error"], missing
+
+
+def test_what_makes_no_model_calls_is_named(stranger: Path) -> None:
+    code, costs, _errors = cost(stranger, "--json", "--implementation", "mine:silent")
+    assert code == 3
+    assert costs["mine:silent"]["ms_per_call"] is None
+    assert costs["mine:silent"]["error"] == "it made 0 model calls of 4"
+    assert costs["http.client loop"]["error"] is None
