@@ -16,12 +16,14 @@ AGENT = '''
 """An agent of a stranger."""
 import json, os, urllib.request
 
+TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": {}}}]
+
 def run_agent(question, tools, base_url):
     # the plain loop
     functions = {tool.__name__: tool for tool in tools}
     messages = [{"role": "user", "content": question}]
     while True:
-        body = json.dumps({"model": "m", "messages": messages}).encode()
+        body = json.dumps({"model": "m", "messages": messages, "tools": TOOLS}).encode()
         request = urllib.request.Request(
             base_url + "/chat/completions", body, {"content-type": "application/json"}
         )

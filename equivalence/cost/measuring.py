@@ -24,6 +24,7 @@ from typing import Any
 from equivalence.cost.agents import QUESTION, SCHEMA, ask, depths, look_up, script
 from equivalence.cost.floors import Loop, http_loop, openai_loop
 from equivalence.cost.lines import implementation_lines
+from equivalence.errors import UsageError
 from equivalence.gateway import Gateway
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.observe import one_line, set_standing_address
@@ -35,15 +36,21 @@ TIMEOUT = 60.0
 HTTP, OPENAI = "http.client loop", "openai loop"
 
 IMPORT = """
-import json, resource, sys, time
-unit = 1 if sys.platform == "darwin" else 1024
+import json, sys, time
+
+def resident():
+    try:
+        with open("/proc/self/status") as file:
+            return next(int(x.split()[1]) * 1024 for x in file if x[:6] == "VmHWM:")
+    except (OSError, StopIteration):
+        return 0
+
 sys.path.insert(0, sys.argv[2])
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+before = resident()
 began = time.perf_counter()
 __import__(sys.argv[1])
 took = time.perf_counter() - began
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-print("\\n" + json.dumps([took, after - before]))
+print("\\n" + json.dumps([took, resident() - before]))
 """
 """Without the instrument, which would have loaded a part of it already."""
 
@@ -90,7 +97,7 @@ class Cost:
         return {**asdict(self), "exponent": self.exponent}
 
 
-class NotMeasured(Exception):
+class NotMeasured(UsageError):
     """An implementation did not make the model calls of the conversation."""
 
 
@@ -226,7 +233,7 @@ def _add_fresh(cost: Cost, each: Implementation, gateway: Gateway, root: Path) -
 
 def _add_import(cost: Cost, module: str, root: Path) -> None:
     seconds, added = _printed(["-c", IMPORT, module, str(root)], root)
-    cost.import_ms, cost.memory_bytes = seconds * 1000, int(added)
+    cost.import_ms, cost.memory_bytes = seconds * 1000, int(added) or None
 
 
 def _printed(words: Sequence[str], folder: Path) -> list[float]:
