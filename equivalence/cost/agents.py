@@ -12,11 +12,13 @@ from equivalence.runs.agents import Agent, Asking
 from equivalence.settings import Settings
 
 QUESTION = "What is behind the keys?"
+_HERE = Path(__file__)
 NOT_COUNTED = {
-    str(Path(__file__).parent),
-    str(Path(__file__).parent.parent / "runs"),
+    str(_HERE),
+    str(_HERE.parent / "measuring.py"),
+    str(_HERE.parent.parent / "runs" / "agents.py"),
 }
-"""Folders whose frames are the instrument's, not the implementation's."""
+"""Files whose frames are who asks, not who is asked."""
 
 depths: list[int] = []
 """What look_up saw since this was last cleared."""
@@ -26,8 +28,7 @@ def look_up(key: str) -> str:
     """Look up the value of a key."""
     depth, frame = 0, sys._getframe(1)
     while frame:
-        folder = str(Path(frame.f_code.co_filename).parent)
-        if folder in NOT_COUNTED:
+        if frame.f_code.co_filename in NOT_COUNTED:
             break  # below it is who asked, not who was asked
         depth += 1
         frame = frame.f_back  # type: ignore[assignment]
