@@ -333,7 +333,7 @@ def _parser() -> argparse.ArgumentParser:
 
     cost = add(
         "cost",
-        _("what each implementation costs: time, memory, lines to know, depth of stack"),
+        _("what each implementation costs: time, memory, lines, depth of the stack"),
         _("Beside it stand loops by hand. Exit code 3: something was not measured."),
     )
     add_implementations(cost)

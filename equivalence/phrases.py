@@ -68,6 +68,9 @@ RECORDED = (
     N_("the reply is not usable: {reason}"),
     N_("the request is refused: {reason}"),
     N_("it is nested more than {depth} levels deep"),
+    # what an implementation costs
+    N_("the time was out (--seconds)"),
+    N_("it made {made} model calls of {calls}"),
     # … or none of the request
     N_("no run is open at this address, so this request is nobody's"),
     N_("two runs share this address, so this request is nobody's"),

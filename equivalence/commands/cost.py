@@ -6,7 +6,6 @@ import argparse
 import json
 
 from equivalence.commands.arguments import implementations_of
-from equivalence.cost.measuring import measure
 from equivalence.errors import UsageError
 from equivalence.language import _
 from equivalence.show import terminal
@@ -15,17 +14,27 @@ from equivalence.table import Table
 
 def cost_command(arguments: argparse.Namespace, table: Table) -> int:
     """Measure and print; return 0, or 3 if one could not be measured."""
-    if arguments.rounds < 1:
-        raise UsageError(_("--rounds must be at least 1"))
+    if min(arguments.rounds, arguments.longest) < 1:
+        raise UsageError(_("--rounds and --longest must be at least 1"))
+    from equivalence.cost.measuring import Measurement, Plan
+
     chosen = implementations_of(table, arguments.implementation)
     known = [*table.implementations.values(), *table.variants.values()]
-    costs = []
-    for costs in measure(chosen, known, table.folder, arguments.rounds):  # noqa: B007
+    plan = Plan(arguments.rounds, arguments.seconds, arguments.longest)
+    measurement = Measurement(chosen, known, table.folder, plan)
+    for _done in terminal.tracked(
+        measurement.works(), _("measuring"), measurement.total
+    ):
         pass
+    costs = [*measurement.costs.values()]
+    if arguments.svg:
+        from equivalence.show.plot import growth
+
+        arguments.svg.write_text(growth(costs), encoding="utf-8")
     if arguments.json:
         print(json.dumps([cost.to_json() for cost in costs], ensure_ascii=False))
     else:
         from equivalence.show.cost import table as draw
 
         draw(terminal.console(), costs)
-    return 3 if any(cost.error for cost in costs) else 0
+    return 3 if any(cost.error or cost.left_out for cost in costs) else 0

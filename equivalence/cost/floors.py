@@ -60,17 +60,26 @@ def http_loop(loop: Loop) -> Callable[[str], None]:
         )
 
         def create(**request: Any) -> Any:
-            connection.request(
-                "POST",
-                f"{place.path}/chat/completions",
-                json.dumps(request, ensure_ascii=False).encode(),
-                {"content-type": "application/json"},
-            )
-            return json.load(connection.getresponse())["choices"][0]["message"]
+            body = json.dumps(request, ensure_ascii=False).encode()
+            reply = json.loads(_posted(connection, place.path, body))
+            return reply["choices"][0]["message"]
 
         loop.run(create)
 
     return run
+
+
+def _posted(connection: http.client.HTTPConnection, path: str, body: bytes) -> bytes:
+    """The body of the reply; on a new connection where the server closed the old one
+    because it was idle."""
+    headers = {"content-type": "application/json"}
+    try:
+        connection.request("POST", f"{path}/chat/completions", body, headers)
+        return connection.getresponse().read()
+    except ConnectionError:
+        connection.close()
+        connection.request("POST", f"{path}/chat/completions", body, headers)
+        return connection.getresponse().read()
 
 
 def openai_loop(loop: Loop) -> Callable[[str], None]:

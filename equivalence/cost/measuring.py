@@ -14,8 +14,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from operator import sub, truediv
 from pathlib import Path
@@ -33,6 +34,9 @@ CALLS = 4
 GROWTH = (1, 10, 50, 200)
 TIMEOUT = 60.0
 """Seconds that a process of its own may take."""
+REPEATED = 3
+"""Runs of each length, of which the median counts."""
+NO_TIME = "the time was out (--seconds)"
 HTTP, OPENAI = "http.client loop", "openai loop"
 
 IMPORT = """
@@ -80,6 +84,12 @@ class Cost:
     one."""
     growth: dict[int, float] = field(default_factory=dict)
     """Model calls of a run: milliseconds per model call."""
+    calls: int = CALLS
+    """Model calls of a question, where not said differently."""
+    rounds: int = 0
+    """Of how many rounds the medians are."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Model calls of a run that has no figure: why."""
     error: str | None = None
     """Why it was not measured."""
 
@@ -105,97 +115,210 @@ Candidate = Callable[[str, int], None]
 """Answers at a base URL with so many model calls."""
 
 
-def measure(
-    implementations: Sequence[Implementation],
-    known: Sequence[Implementation],
-    root: Path,
-    rounds: int,
-) -> Iterator[list[Cost]]:
-    """Yield the costs so far, once for each finished round and growth step; the last
-    ones are whole. `known`: all of the table, whose files are not each other's."""
-    loop = Loop(QUESTION, "Use the tools.", [SCHEMA], {"look_up": look_up})
-    http = http_loop(loop)
-    candidates: dict[str, Candidate] = {HTTP: lambda url, calls: http(url)}
-    costs = {HTTP: Cost(HTTP, floor=True)}
-    _add_import(costs[HTTP], "http.client", root)
-    costs[OPENAI] = Cost(OPENAI, floor=True)
-    try:
-        warm = openai_loop(loop)
-    except ImportError:
-        costs[OPENAI].error = "openai is not installed"
-    else:
-        candidates[OPENAI] = lambda url, calls: warm(url)
-        _add_import(costs[OPENAI], "openai", root)
-    protocols: dict[str, str] = {}
-    with Gateway(script(1, "tool_calls")) as gateway:
-        set_standing_address(gateway)
-        for each in implementations:
-            cost = costs[each.name] = Cost(each.name)
-            protocols[each.name] = each.protocol
+@dataclass
+class Plan:
+    """How much is measured, within what time."""
+
+    rounds: int = 20
+    seconds: float = 60.0
+    """No measurement begins after so many."""
+    longest: int = 200
+    """Model calls of the longest run; longer ones of GROWTH are left out."""
+
+    @property
+    def lengths(self) -> list[int]:
+        """Return the model calls of the runs whose growth is looked at."""
+        return [calls for calls in GROWTH if calls <= self.longest]
+
+
+class Measurement:
+    """Costs that fill up while works() is gone through."""
+
+    def __init__(
+        self,
+        implementations: Sequence[Implementation],
+        known: Sequence[Implementation],
+        root: Path,
+        plan: Plan,
+    ) -> None:
+        """`known`: all of the table, whose files are not each other's."""
+        self.implementations = implementations
+        self.known = known
+        self.root = root
+        self.plan = plan
+        self.costs = {name: Cost(name, floor=True) for name in (HTTP, OPENAI)}
+        self.costs |= {each.name: Cost(each.name) for each in implementations}
+        self.candidates: dict[str, Candidate] = {}
+        self.protocols = {each.name: each.protocol for each in implementations}
+        self.times: dict[str, list[float]] = {name: [] for name in self.costs}
+        self.runs: dict[str, dict[int, list[float]]] = {n: {} for n in self.costs}
+
+    @property
+    def total(self) -> int:
+        """Return how many works there are."""
+        one_round = len(self.costs) * (self.plan.rounds + 1)
+        return len(self.costs) * (1 + REPEATED * len(self.plan.lengths)) + one_round
+
+    def works(self) -> Iterator[None]:
+        """Measure; yield after each single measurement. What could not be measured
+        stands in the `error` and the `left_out` of its cost."""
+        self.ends = time.perf_counter() + self.plan.seconds
+        with Gateway(script(1, "tool_calls")) as self.gateway:
+            set_standing_address(self.gateway)
+            loop = Loop(QUESTION, "Use the tools.", [SCHEMA], {"look_up": look_up})
+            floors = {HTTP: ("http.client", http_loop), OPENAI: ("openai", openai_loop)}
+            for name, (module, make) in floors.items():
+                self._prepare(name, partial(self._floor, name, module, make, loop))
+                yield
+            for each in self.implementations:
+                self._prepare(each.name, partial(self._add_fresh, each))
+                yield
+            for name in self.costs:  # warms up, and the depth is looked at here
+                depths.clear()
+                if self._seconds(name, CALLS) is not None and depths:
+                    self.costs[name].depth = max(depths)
+                yield
+            for _number in range(self.plan.rounds):
+                for name in self.costs:
+                    took = self._seconds(name, CALLS)
+                    if took is not None:
+                        self.times[name].append(took * 1000 / CALLS)
+                    yield
+            for _number in range(REPEATED):
+                for calls in self.plan.lengths:
+                    for name in self.costs:
+                        self._grow(name, calls)
+                        yield
+        self._conclude()
+
+    def _prepare(self, name: str, work: Callable[[], Candidate]) -> None:
+        if time.perf_counter() > self.ends:
+            self.costs[name].error = NO_TIME
+            return
+        try:
+            self.candidates[name] = work()
+        except Exception as error:
+            self.costs[name].error = one_line(error)
+
+    def _seconds(self, name: str, calls: int) -> float | None:
+        """How long one run takes; None where it failed, or nothing may begin now."""
+        cost = self.costs[name]
+        if cost.error or time.perf_counter() > self.ends:
+            return None
+        model = script(calls, self.protocols.get(name, "tool_calls"))
+        with self.gateway.open_run(model, standing=True) as wire:
+            began = time.perf_counter()
             try:
-                _add_lines(cost, each, known, root)
-                _add_fresh(cost, each, gateway, root)
-                candidates[each.name] = _candidate(each)
+                self.candidates[name](wire.url, calls)
+                took = time.perf_counter() - began
+                made = len(wire.exchanges)
+                if made != calls:
+                    raise NotMeasured(f"it made {made} model calls of {calls}")
             except Exception as error:
-                cost.error = one_line(error)
-        yield [*costs.values()]
+                words = one_line(error)
+                if calls == CALLS:
+                    cost.error = words
+                else:
+                    self._leave_out(cost, calls, words)
+                return None
+        return took
 
-        def seconds(name: str, calls: int) -> float | None:
-            protocol = protocols.get(name, "tool_calls")
-            with gateway.open_run(script(calls, protocol), standing=True) as wire:
-                began = time.perf_counter()
-                try:
-                    candidates[name](wire.url, calls)
-                    took = time.perf_counter() - began
-                    if len(wire.exchanges) != calls:
-                        raise NotMeasured(
-                            f"it made {len(wire.exchanges)} model calls of {calls}"
-                        )
-                except Exception as error:
-                    costs[name].error = one_line(error)
-                    return None
-            return took
+    def _grow(self, name: str, calls: int) -> None:
+        cost, seen = self.costs[name], self.runs[name]
+        if cost.error or str(calls) in cost.left_out:
+            return
+        shorter = [(length, took) for length, took in seen.items() if length < calls]
+        if shorter:
+            length, took = max(shorter)
+            if time.perf_counter() + calls / length * took[0] > self.ends:
+                return  # would end too late even if a call took no longer
+        took_now = self._seconds(name, calls)
+        if took_now is not None:
+            seen.setdefault(calls, []).append(took_now)
 
-        def turn(calls: int) -> dict[str, float]:
-            names = [name for name in candidates if not costs[name].error]
-            took = {name: seconds(name, calls) for name in names}
-            return {name: each for name, each in took.items() if each is not None}
+    def _conclude(self) -> None:
+        for name, cost in self.costs.items():
+            if cost.error:
+                continue
+            seen = self.times[name]
+            if not seen:
+                cost.error = NO_TIME
+                continue
+            cost.ms_per_call = statistics.median(seen)
+            cost.rounds = len(seen)
+            cost.ms_without_wire = statistics.median(map(sub, seen, self.times[HTTP]))
+            if self.times[OPENAI]:
+                cost.ratio = statistics.median(map(truediv, seen, self.times[OPENAI]))
+            for calls in self.plan.lengths:
+                if took := self.runs[name].get(calls):
+                    cost.growth[calls] = statistics.median(took) * 1000 / calls
+                elif str(calls) not in cost.left_out:
+                    self._leave_out(cost, calls, NO_TIME)
 
-        for name in candidates:  # warms up, and the depth is looked at here
-            depths.clear()
-            if seconds(name, CALLS) is not None and depths:
-                costs[name].depth = max(depths)
-        times: dict[str, list[float]] = {name: [] for name in candidates}
-        for _number in range(rounds):
-            for name, took in turn(CALLS).items():
-                times[name].append(took * 1000 / CALLS)
-            _add_times(costs, times)
-            yield [*costs.values()]
-        for calls in GROWTH:
-            for name, took in turn(calls).items():
-                costs[name].growth[calls] = took * 1000 / calls
-            yield [*costs.values()]
+    def _leave_out(self, cost: Cost, calls: int, why: str) -> None:
+        cost.left_out[str(calls)] = why
 
+    def _floor(
+        self,
+        name: str,
+        module: str,
+        make: Callable[[Loop], Callable[[str], None]],
+        loop: Loop,
+    ) -> Candidate:
+        if find_spec(module) is None:
+            raise NotMeasured(f"{module} is not installed")
+        run = make(loop)
+        self._add_import(self.costs[name], module)
+        return lambda url, calls: run(url)
 
-def _candidate(implementation: Implementation) -> Candidate:
-    agent = implementation.load()
+    def _add_fresh(self, each: Implementation) -> Candidate:
+        """Its lines, its import, its first question in a fresh process."""
+        cost = self.costs[each.name]
+        agent = each.load()
+        _add_lines(cost, each, self.known, self.root)
+        if each.target:
+            self._add_import(cost, each.target.partition(":")[0])
+        if each.target and agent.tells_address:
+            # one that finds the standing address would need a gateway of its own
+            models = [script(CALLS, each.protocol) for _number in range(2)]
+            with (
+                self.gateway.open_run(models[0]) as one,
+                self.gateway.open_run(models[1]) as two,
+            ):
+                words = ["-m", "equivalence.cost.fresh", each.target, str(CALLS)]
+                first, later = self._printed([*words, one.url, two.url])
+            cost.first_ms, cost.later_ms = first * 1000, later * 1000
 
-    def run(url: str, calls: int) -> None:
-        implementation.reset()
-        ask(agent, url, calls)
+        def run(url: str, calls: int) -> None:
+            each.reset()
+            ask(agent, url, calls)
 
-    return run
+        return run
 
+    def _add_import(self, cost: Cost, module: str) -> None:
+        seconds, added = self._printed(["-c", IMPORT, module, str(self.root)])
+        cost.import_ms, cost.memory_bytes = seconds * 1000, int(added)
 
-def _add_times(costs: Mapping[str, Cost], times: Mapping[str, list[float]]) -> None:
-    for name, seen in times.items():
-        if costs[name].error or not seen:
-            continue
-        cost = costs[name]
-        cost.ms_per_call = statistics.median(seen)
-        cost.ms_without_wire = statistics.median(map(sub, seen, times[HTTP]))
-        if times.get(OPENAI):
-            cost.ratio = statistics.median(map(truediv, seen, times[OPENAI]))
+    def _printed(self, words: Sequence[str]) -> list[float]:
+        """The list that a process of its own prints last."""
+        remaining = max(self.ends - time.perf_counter(), 1.0)
+        try:
+            done = subprocess.run(
+                [sys.executable, *words],
+                cwd=self.root,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                timeout=min(TIMEOUT, remaining),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise NotMeasured(NO_TIME) from None
+        if done.returncode:
+            lines = done.stderr.strip().splitlines()
+            raise NotMeasured(lines[-1] if lines else f"exit code {done.returncode}")
+        printed: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
+        return printed
 
 
 def _add_lines(
@@ -215,40 +338,3 @@ def _file(implementation: Implementation, root: Path) -> Path | None:
     file = Path(spec.origin) if spec and spec.origin else None
     inside = file and file.suffix == ".py" and root in file.parents
     return file if inside else None
-
-
-def _add_fresh(cost: Cost, each: Implementation, gateway: Gateway, root: Path) -> None:
-    if not each.target:
-        return
-    _add_import(cost, each.target.partition(":")[0], root)
-    model = script(CALLS, each.protocol)
-    with gateway.open_run(model, standing=True) as one:
-        if not each.load().tells_address:
-            return  # its process would need a gateway of its own
-        with gateway.open_run(script(CALLS, each.protocol)) as two:
-            words = ["-m", "equivalence.cost.fresh", each.target, str(CALLS)]
-            first, later = _printed([*words, one.url, two.url], root)
-    cost.first_ms, cost.later_ms = first * 1000, later * 1000
-
-
-def _add_import(cost: Cost, module: str, root: Path) -> None:
-    seconds, added = _printed(["-c", IMPORT, module, str(root)], root)
-    cost.import_ms, cost.memory_bytes = seconds * 1000, int(added) or None
-
-
-def _printed(words: Sequence[str], folder: Path) -> list[float]:
-    """The list that a process of its own prints last."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=TIMEOUT,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise NotMeasured(lines[-1])
-    printed: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return printed

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from equivalence.language import _
+from equivalence.phrases import translated
 from equivalence.runs.words import visible
 
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ NONE = "–"
 def table(out: Console, costs: Sequence[Cost]) -> None:
     """Draw the figures, one cost a row, and name what was not measured."""
     grid = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
-    grid.add_column("", overflow="fold")
+    grid.add_column("", no_wrap=True)
     for head in (
         _("ms a call"),
-        _("without the wire"),
+        _("less the wire"),
         _("times openai"),
-        _("first question, ms"),
+        _("first, ms"),
         _("second, ms"),
         _("import, ms"),
         _("memory, MB"),
@@ -50,13 +51,16 @@ def table(out: Console, costs: Sequence[Cost]) -> None:
             _number(cost.depth, 0),
         )
     out.print(grid)
+    rounds = min((cost.rounds for cost in costs if cost.rounds), default=0)
+    words = _("Medians of {rounds} rounds; a question has {calls} model calls.")
+    out.print(words.format(rounds=rounds, calls=costs[0].calls))
     lengths = sorted({calls for cost in costs for calls in cost.growth})
     if lengths:
         growth = Table(box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
         growth.add_column(_("ms a call, in a run of so many model calls"))
         for calls in lengths:
             growth.add_column(str(calls), justify="right")
-        growth.add_column(_("time grows as calls to the power of"), justify="right")
+        growth.add_column(_("growth: calls to the power of"), justify="right")
         for cost in costs:
             values = [_number(cost.growth.get(calls), 2) for calls in lengths]
             name = escape(visible(cost.name))
@@ -66,7 +70,13 @@ def table(out: Console, costs: Sequence[Cost]) -> None:
         if cost.error:
             words = _("{name} is not measured: {error}")
             out.print(
-                words.format(name=visible(cost.name), error=visible(cost.error)),
+                words.format(name=visible(cost.name), error=translated(visible(cost.error))),
+                markup=False,
+            )
+        for length, why in cost.left_out.items():
+            words = _("{name}: a run of {calls} model calls is left out: {why}")
+            out.print(
+                words.format(name=visible(cost.name), calls=length, why=translated(visible(why))),
                 markup=False,
             )
 
