@@ -70,13 +70,17 @@ def table(out: Console, costs: Sequence[Cost]) -> None:
         if cost.error:
             words = _("{name} is not measured: {error}")
             out.print(
-                words.format(name=visible(cost.name), error=translated(visible(cost.error))),
+                words.format(
+                    name=visible(cost.name), error=translated(visible(cost.error))
+                ),
                 markup=False,
             )
         for length, why in cost.left_out.items():
             words = _("{name}: a run of {calls} model calls is left out: {why}")
             out.print(
-                words.format(name=visible(cost.name), calls=length, why=translated(visible(why))),
+                words.format(
+                    name=visible(cost.name), calls=length, why=translated(visible(why))
+                ),
                 markup=False,
             )
 
