@@ -17,6 +17,7 @@ from equivalence.judge.compare import (
     RULES,
     Divergence,
     Judge,
+    Rules,
     Verdict,
     among_each_other,
     compare,
@@ -299,9 +300,17 @@ def test_an_endpoint_that_fails_for_both_is_inconclusive(watch):
     assert judge(*runs).verdict == "inconclusive"
 
 
-def test_an_endpoint_that_fails_for_one_is_inconclusive_not_different(watch):
-    verdict = judge(watch(STAGE3, DIRECT).run, watch(STAGE3, [{"status": 400}]).run)
-    assert verdict.verdict == "inconclusive"
+@pytest.mark.parametrize("by", ["requests", "steps"])
+@pytest.mark.parametrize("answered", [0, 1, 2])
+def test_an_endpoint_that_fails_for_one_is_inconclusive_not_different(
+    watch, by: str, answered: int
+):
+    replies = [*BOTH_CITIES[:1], *BOTH_CITIES]
+    fails = [*replies[:answered], {"status": 400}]
+    runs = [watch(STAGE3, each).run for each in (replies, fails)]
+    assert runs[0].status == "completed"
+    verdict = judge(*runs, Rules(by=by))
+    assert verdict.verdict == "inconclusive", verdict
     assert verdict.divergence.cause == "reply"
 
 

@@ -433,6 +433,7 @@ def test_a_refusal_is_the_same_in_all(
         ("the endpoint answered 400: missing reasoning_content", "LLM_ECHO_REASONING"),
         ("the endpoint answered 400: no such field max_tokens", "LLM_MAX_TOKENS_FIELD"),
         ("the endpoint answered 401: no", "LLM_API_KEY"),
+        ("the endpoint answered 503: Loading model", "wait a little"),
         ("the endpoint answered 404: no", "LLM_BASE_URL"),
         ("cannot reach http://x: connection refused", "Is the server running"),
         ("the endpoint answered 504: no reply from http://x within", "LLM_TIMEOUT"),

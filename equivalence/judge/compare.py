@@ -553,13 +553,17 @@ def _who_wrote(path: str, exchange: Exchange, left: Run, right: Run) -> str:
 
 
 def _step_divergences(left: Run, right: Run, rules: Rules) -> Iterator[Divergence]:
-    """The divergences of two runs whose requests are not compared."""
+    """The divergences of two runs whose requests are not compared. Where one of them
+    ended because its endpoint failed, it is the reply that differs."""
+    failed = "model_error" in (left.status, right.status)
     for index, (a, b) in enumerate(zip_longest(left.steps, right.steps)):
         path, number = f"steps[{index}]", (a or b).turn
         if a is None or b is None:
             x = f"{path}: {a.tool}" if a else left.status
             y = f"{path}: {b.tool}" if b else right.status
-            yield Divergence("control", number, "status", x, y)
+            shorter = left if a is None else right
+            cause = "reply" if shorter.status == "model_error" else "control"
+            yield Divergence(cause, number, "status", x, y)
             return
         asked = {"tool": a.tool, "arguments": a.arguments}
         too = {"tool": b.tool, "arguments": b.arguments}
@@ -573,7 +577,8 @@ def _step_divergences(left: Run, right: Run, rules: Rules) -> Iterator[Divergenc
         values = getattr(left, name), getattr(right, name)
         if values[0] != values[1]:
             ended = {left.status, right.status} & {"step_limit", "failed"}
-            yield Divergence("control" if ended else "unknown", number, name, *values)
+            cause = "reply" if failed else "control" if ended else "unknown"
+            yield Divergence(cause, number, name, *values)
 
 
 def _where_requests_differ(left: Run, right: Run) -> str | None:

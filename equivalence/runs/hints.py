@@ -64,6 +64,13 @@ HINTS = (  # words in the error of a run, in lower case; what to do
         N_("Too many requests for this account: wait a little, or raise LLM_RETRIES."),
     ),
     (
+        ("answered 503", "answered 529", "loading model", "overloaded"),
+        N_(
+            "The server is still loading, or has too much to do: wait a little, then"
+            " ask again."
+        ),
+    ),
+    (
         ("answered 401", "answered 403", "no header can carry"),
         N_("Check LLM_API_KEY."),
     ),
