@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 from equivalence.errors import UsageError
-from equivalence.language import _, language
+from equivalence.language import _
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,12 +60,13 @@ _WORD = re.compile(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+)[{_CLOSING}]*")
 def wrapped(text: str, width: int) -> list[str]:
     """Return the text in lines of at most `width` columns, broken at blanks and between
     Chinese characters, never before a sign that closes."""
-    breaks = [0, *_breaks(text, width), len(text)]
-    return [text[a:b].strip() for a, b in pairwise(breaks)]
+    places = [0, *breaks(text, width), len(text)]
+    return [text[a:b].strip() for a, b in pairwise(places)]
 
 
-def _breaks(text: str, width: int) -> list[int]:
-    """Where lines begin, but the first, and those that begin on their own."""
+def breaks(text: str, width: int) -> list[int]:
+    """Return where lines of at most `width` columns begin, but for the first one and
+    those that begin on their own."""
     found, used = [], 0
     for word in _WORD.finditer(text):
         blanks, wide = word[0].count("\n"), columns(word[0])
@@ -129,20 +130,23 @@ def console(file: IO[str] | None = None) -> Console:
     from rich.console import Console
     from rich.text import Text
 
+    from equivalence.runs.hanging import hanging
+
     class Output(Console):
         def on_broken_pipe(self) -> None:
             raise  # rich calls it while it handles the error
 
         def print(self, *objects: Any, **options: Any) -> None:
-            # rich breaks lines at blanks alone, which a Chinese sentence has not.
-            if language() != "en" and not options.get("soft_wrap"):
-                objects = tuple(
-                    Text("\n").join(each.divide(_breaks(each.plain, self.width)))
-                    if isinstance(each, Text)
-                    else each
-                    for each in objects
-                )
+            if not options.get("soft_wrap"):
+                objects = tuple(map(self._in_lines, objects))
             super().print(*objects, **options)
+
+        def _in_lines(self, each: Any) -> Any:
+            if isinstance(each, str):
+                each = self.render_str(each)
+            if isinstance(each, Text):
+                return Text("\n").join(hanging(each, self, self.width))
+            return each
 
     return Output(file=file, highlight=False, emoji=False)
 

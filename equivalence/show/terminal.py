@@ -10,6 +10,7 @@ from typing import IO, Any, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +25,7 @@ from equivalence.judge.compare import (
 from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs import output
+from equivalence.runs.hanging import Hanging
 from equivalence.runs.record import Run, Step
 from equivalence.runs.words import (
     call,
@@ -61,7 +63,7 @@ def console(file: IO[str] | None = None) -> Console:
 def text(words: str, style: str = "") -> Text:
     """Return the words for the console. What comes from a model, a tool or a file never
     steers the terminal: it is shown as text."""
-    return Text(visible(words), style)
+    return Hanging(visible(words), style)
 
 
 def tracked(items: Iterable[T], what: str, total: int) -> Iterator[T]:
@@ -115,7 +117,8 @@ def _lines(step: Step) -> Iterator[str]:
 def side_by_side(out: Console, runs: Sequence[Run]) -> None:
     """Draw the traces of one question: columns are implementations, rows are turns.
     Where the window is too narrow for that, those with the same trace share a column;
-    where it still is, one stands below the other."""
+    where it still is, one stands below the other. What is not as in the first column
+    is coloured."""
     out.print()
     for earlier in runs[0].history:
         out.print(text(_("  earlier: {earlier}").format(earlier=earlier), "dim"))
@@ -125,15 +128,16 @@ def side_by_side(out: Console, runs: Sequence[Run]) -> None:
         columns = _shared(columns)
     if out.width < NARROWEST_COLUMN * len(columns):
         for name, trace in columns:
-            out.print(text(name, "bold cyan"))
+            out.print(Rule(text(f"{name} ", "bold cyan"), align="left"))
             for turn in trace:
                 out.print(text(turn))
+        out.print(Rule())
         return
     table = Table(show_lines=True, expand=True)
     for name, _trace in columns:
         table.add_column(escape(visible(name)), ratio=1, overflow="fold")
     for row in zip_longest(*(trace for _name, trace in columns), fillvalue=""):
-        table.add_row(*(text(cell) for cell in row))
+        table.add_row(*(text(cell, "yellow" * (cell != row[0])) for cell in row))
     out.print(table)
 
 
