@@ -11,19 +11,15 @@ question counts.
 
 from __future__ import annotations
 
-import http.client
-import json
 import statistics
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import openai
 
 from benchmarks.figures import Figure, interleaved, ratio, table
 from config import SYSTEM_PROMPT
+from equivalence.cost.floors import Loop, http_loop, openai_loop
 from equivalence.gateway import Gateway, Script
 from equivalence.runs.implementation import load
 from equivalence.settings import Settings
@@ -64,68 +60,6 @@ def script() -> Script:
     return Script([*asks, {"message": {"content": "It is sunny."}}])
 
 
-def by_hand(create: Callable[..., Any]) -> None:
-    """Run the plain loop; `create` returns the message of a reply as a dict."""
-    tools = Registry(TOOLS)
-    functions = {tool.__name__: tool for tool in TOOLS}
-    messages: list[Any] = [
-        {"role": "system", "content": SYSTEM_PROMPT},
-        {"role": "user", "content": QUESTION},
-    ]
-    while True:
-        message = create(
-            model="m", temperature=0.0, messages=messages, tools=tools.schemas
-        )
-        messages.append(message)
-        if not message.get("tool_calls"):
-            return
-        for call in message["tool_calls"]:
-            arguments = json.loads(call["function"]["arguments"])
-            result = functions[call["function"]["name"]](**arguments)
-            messages.append(
-                {"role": "tool", "tool_call_id": call["id"], "content": result}
-            )
-
-
-def http_loop() -> Candidate:
-    """Return the floor: http.client on one connection, and json."""
-    connections: dict[str, http.client.HTTPConnection] = {}
-
-    def run(url: str) -> None:
-        place = urlsplit(url)
-        connection = connections.setdefault(
-            place.netloc, http.client.HTTPConnection(place.netloc)
-        )
-
-        def create(**request: Any) -> Any:
-            connection.request(
-                "POST",
-                f"{place.path}/chat/completions",
-                json.dumps(request, ensure_ascii=False).encode(),
-                {"content-type": "application/json"},
-            )
-            return json.load(connection.getresponse())["choices"][0]["message"]
-
-        by_hand(create)
-
-    return run
-
-
-def openai_loop() -> Candidate:
-    """Return the loop on one openai client that is kept."""
-    client = openai.OpenAI(api_key="none", base_url="http://127.0.0.1")
-
-    def create(**request: Any) -> Any:
-        reply = client.chat.completions.create(**request)
-        return reply.choices[0].message.model_dump(exclude_none=True)
-
-    def run(url: str) -> None:
-        client.base_url = url
-        by_hand(create)
-
-    return run
-
-
 def stage(target: str) -> Candidate:
     """Return the implementation as it is called for one question."""
     agent = load(target)
@@ -140,9 +74,11 @@ def stage(target: str) -> Candidate:
 def measure() -> list[Figure]:
     """Return what each takes per model call."""
     implementations = read_table(Path(__file__).parent).implementations
+    functions = {tool.__name__: tool for tool in TOOLS}
+    loop = Loop(QUESTION, SYSTEM_PROMPT, Registry(TOOLS).schemas, functions)
     candidates = {
-        "http.client loop": http_loop(),
-        "openai loop": openai_loop(),
+        "http.client loop": http_loop(loop),
+        "openai loop": openai_loop(loop),
         **{name: stage(implementations[name].target) for name in GOALS},
     }
     with Gateway(script()) as gateway:

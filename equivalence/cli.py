@@ -355,6 +355,12 @@ def _parser() -> argparse.ArgumentParser:
         help=_("model calls of the longest run that is measured; default %(default)s"),
     )
     cost.add_argument(
+        "--peers",
+        type=Path,
+        metavar="FOLDER",
+        help=_("beside it other agent libraries, from the environment in FOLDER"),
+    )
+    cost.add_argument(
         "--svg", type=Path, metavar="FILE", help=_("draw the growth into this file")
     )
     cost.add_argument("--json", action="store_true", help=_("print one JSON document"))

@@ -11,7 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from equivalence.cost.lines import code_lines
+from equivalence.cost.lines import code_lines, implementation_lines
+from equivalence.table import read_table
+from tests.test_docs import other_versions
 
 AGENT = '''
 """An agent of a stranger."""
@@ -84,7 +86,9 @@ def cost(folder: Path, *words: str) -> tuple[int, dict[str, dict[str, object]], 
         timeout=120,
         check=False,
     )
-    costs = json.loads(done.stdout) if "--json" in words and done.stdout else []
+    costs = (
+        json.loads(done.stdout)["costs"] if "--json" in words and done.stdout else []
+    )
     return done.returncode, {each["name"]: each for each in costs}, done.stderr
 
 
@@ -143,4 +147,26 @@ def test_an_error_of_a_long_run_leaves_the_other_figures(stranger: Path) -> None
 def test_every_rung_of_the_ladder_is_measured() -> None:
     code, costs, errors = cost(ROOT, "--json", "--longest", "10", "--seconds", "300")
     assert (code, errors) == (0, "")
-    assert all(each["depth"] and each["ratio"] for each in costs.values())
+    assert all(each["ratio"] for each in costs.values())
+    if not other_versions():
+        shown = {name: each["depth"] for name, each in on_the_page().items()}
+        depths = {name: each["depth"] for name, each in costs.items()}
+        assert depths == {name: shown[name] for name in depths}
+
+
+def on_the_page() -> dict[str, dict[str, object]]:
+    text = (ROOT / "docs" / "examples" / "cost.json").read_text(encoding="utf-8")
+    return {each["name"]: each for each in json.loads(text)["costs"]}
+
+
+def test_the_lines_on_the_page_are_those_of_today() -> None:
+    table = read_table(ROOT)
+    files = {
+        name: ROOT / (each.target.partition(":")[0].replace(".", "/") + ".py")
+        for name, each in table.implementations.items()
+    }
+    others = tuple(files.values())
+    shown = {name: on_the_page()[name]["lines"] for name in files}
+    assert shown == {
+        name: implementation_lines(file, ROOT, others) for name, file in files.items()
+    }

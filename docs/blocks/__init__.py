@@ -6,6 +6,7 @@ holds nothing that varies: the window has 88 columns, LLM_… variables are remo
 """
 
 from blocks.commands import comparison, console, probe, python
+from blocks.costs import costs
 from blocks.facts import (
     exercises,
     exit_codes,
@@ -44,6 +45,7 @@ __all__ = [
     "comparison",
     "console",
     "cost",
+    "costs",
     "difference",
     "docstring",
     "exercises",

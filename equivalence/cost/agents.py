@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from equivalence.gateway import Script
+from equivalence.gateway.upstreams import completion
 from equivalence.runs.agents import Agent, Asking
 from equivalence.settings import Settings
 
@@ -19,6 +20,9 @@ NOT_COUNTED = {
     str(_HERE.parent.parent / "runs" / "agents.py"),
 }
 """Files whose frames are who asks, not who is asked."""
+
+FINAL_ANSWER = "final_answer"
+"""The protocol of an agent that ends by calling a tool of this name."""
 
 depths: list[int] = []
 """What look_up saw since this was last cleared."""
@@ -61,8 +65,19 @@ def script(calls: int, protocol: str) -> Script:
         function = {"name": "look_up", "arguments": '{"key": "a"}'}
         call = {"id": f"call{number}", "type": "function", "function": function}
         items.append({"message": {"content": None, "tool_calls": [call]}})
+    if protocol == FINAL_ANSWER:
+        function = {"name": "final_answer", "arguments": '{"answer": "done"}'}
+        call = {"id": f"call{calls}", "type": "function", "function": function}
+        items.append({"message": {"content": None, "tool_calls": [call]}})
+        return Script([{"body": _with_usage(item["message"])} for item in items])
     last = "Final Answer: done" if protocol == "text" else "done"
     return Script([*items, {"message": {"content": last}}])
+
+
+def _with_usage(message: dict[str, Any]) -> dict[str, Any]:
+    """A reply that says how many tokens it took: smolagents fails without."""
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return {**completion(message, "script"), "usage": usage}
 
 
 def ask(agent: Agent, url: str, calls: int) -> None:

@@ -13,18 +13,31 @@ import math
 import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from operator import sub, truediv
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-from equivalence.cost.agents import QUESTION, SCHEMA, ask, depths, look_up, script
+from equivalence.cost import peers
+from equivalence.cost.agents import (
+    FINAL_ANSWER,
+    QUESTION,
+    SCHEMA,
+    ask,
+    depths,
+    look_up,
+    script,
+)
 from equivalence.cost.floors import Loop, http_loop, openai_loop
 from equivalence.cost.lines import implementation_lines
+from equivalence.cost.peers import MODULES
 from equivalence.errors import UsageError
 from equivalence.gateway import Gateway
 from equivalence.runs.implementation import Implementation
@@ -65,6 +78,8 @@ class Cost:
 
     name: str
     floor: bool = False
+    peer: bool = False
+    """Whether it is another library, from an environment of its own."""
     ms_per_call: float | None = None
     """Median over the rounds, over the wire, all that a question builds included."""
     ms_without_wire: float | None = None
@@ -106,13 +121,21 @@ class Cost:
         """Return it with its exponent."""
         return {**asdict(self), "exponent": self.exponent}
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Cost:
+        """Return what to_json() made."""
+        fields = {k: v for k, v in document.items() if k != "exponent"}
+        growth = {int(calls): ms for calls, ms in fields["growth"].items()}
+        return cls(**{**fields, "growth": growth})
+
 
 class NotMeasured(UsageError):
     """An implementation did not make the model calls of the conversation."""
 
 
-Candidate = Callable[[str, int], None]
-"""Answers at a base URL with so many model calls."""
+Candidate = Callable[[str, int], float | None]
+"""Answers at a base URL with so many model calls; returns the seconds where it has
+measured them itself."""
 
 
 @dataclass
@@ -140,16 +163,23 @@ class Measurement:
         known: Sequence[Implementation],
         root: Path,
         plan: Plan,
+        peers_folder: Path | None = None,
     ) -> None:
-        """`known`: all of the table, whose files are not each other's."""
+        """`known`: all of the table, whose files are not each other's.
+        `peers_folder`: an environment that has other agent libraries."""
         self.implementations = implementations
         self.known = known
         self.root = root
         self.plan = plan
         self.costs = {name: Cost(name, floor=True) for name in (HTTP, OPENAI)}
         self.costs |= {each.name: Cost(each.name) for each in implementations}
+        self.peers = peers_folder
+        if self.peers:
+            self.costs |= {name: Cost(name, peer=True) for name in MODULES}
         self.candidates: dict[str, Candidate] = {}
         self.protocols = {each.name: each.protocol for each in implementations}
+        if self.peers:
+            self.protocols["smolagents"] = FINAL_ANSWER
         self.times: dict[str, list[float]] = {name: [] for name in self.costs}
         self.runs: dict[str, dict[int, list[float]]] = {n: {} for n in self.costs}
 
@@ -163,7 +193,10 @@ class Measurement:
         """Measure; yield after each single measurement. What could not be measured
         stands in the `error` and the `left_out` of its cost."""
         self.ends = time.perf_counter() + self.plan.seconds
-        with Gateway(script(1, "tool_calls")) as self.gateway:
+        with (
+            Gateway(script(1, "tool_calls")) as self.gateway,
+            ExitStack() as self.at_end,
+        ):
             set_standing_address(self.gateway)
             loop = Loop(QUESTION, "Use the tools.", [SCHEMA], {"look_up": look_up})
             floors = {HTTP: ("http.client", http_loop), OPENAI: ("openai", openai_loop)}
@@ -172,6 +205,9 @@ class Measurement:
                 yield
             for each in self.implementations:
                 self._prepare(each.name, partial(self._add_fresh, each))
+                yield
+            for name in MODULES if self.peers else ():
+                self._prepare(name, partial(self._peer, name))
                 yield
             for name in self.costs:  # warms up, and the depth is looked at here
                 depths.clear()
@@ -209,8 +245,8 @@ class Measurement:
         with self.gateway.open_run(model, standing=True) as wire:
             began = time.perf_counter()
             try:
-                self.candidates[name](wire.url, calls)
-                took = time.perf_counter() - began
+                told = self.candidates[name](wire.url, calls)
+                took = told or time.perf_counter() - began
                 made = len(wire.exchanges)
                 if made != calls:
                     raise NotMeasured(f"it made {made} model calls of {calls}")
@@ -295,16 +331,71 @@ class Measurement:
 
         return run
 
-    def _add_import(self, cost: Cost, module: str) -> None:
-        seconds, added = self._printed(["-c", IMPORT, module, str(self.root)])
+    def _peer(self, name: str) -> Candidate:
+        """Its import, its first question and the second one; it stays warm."""
+        cost, python = self.costs[name], self._python_of_peers()
+        self._add_import(cost, MODULES[name], python)
+        told_errors = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115  # at the end
+        errors = self.at_end.enter_context(told_errors)
+        process = subprocess.Popen(
+            [python, "-P", peers.__file__, name, QUESTION],  # -P: `agents` is theirs
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            encoding="utf-8",
+        )
+        self.at_end.callback(_end, process)
+        assert process.stdin
+        assert process.stdout
+        asked, told = process.stdin, process.stdout
+
+        def run(url: str, calls: int) -> float:
+            watch = threading.Timer(TIMEOUT, process.kill)
+            watch.start()
+            try:
+                asked.write(f"{url} {calls}\n")
+                asked.flush()
+                line = told.readline()
+            finally:
+                watch.cancel()
+            if not line:
+                errors.seek(0)
+                lines = errors.read().strip().splitlines()
+                raise NotMeasured(lines[-1] if lines else f"no end in {TIMEOUT:g} s")
+            took, depth = json.loads(line)
+            depths.append(depth)
+            return float(took)
+
+        protocol = self.protocols.get(name, "tool_calls")
+        for field_name in ("first_ms", "later_ms"):
+            with self.gateway.open_run(script(CALLS, protocol)) as wire:
+                setattr(cost, field_name, run(wire.url, CALLS) * 1000)
+        return run
+
+    def _python_of_peers(self) -> str:
+        assert self.peers
+        for place in ("bin/python", "Scripts/python.exe"):
+            if (self.peers / place).exists():
+                return str((self.peers / place).absolute())
+        raise NotMeasured(f"{self.peers} is no environment")
+
+    def _add_import(
+        self, cost: Cost, module: str, python: str = sys.executable
+    ) -> None:
+        own = self.root if python == sys.executable else self.peers
+        words = ["-P", "-c", IMPORT, module, str(own)]
+        seconds, added = self._printed(words, python)
         cost.import_ms, cost.memory_bytes = seconds * 1000, int(added)
 
-    def _printed(self, words: Sequence[str]) -> list[float]:
+    def _printed(
+        self, words: Sequence[str], python: str = sys.executable
+    ) -> list[float]:
         """The list that a process of its own prints last."""
         remaining = max(self.ends - time.perf_counter(), 1.0)
         try:
             done = subprocess.run(
-                [sys.executable, *words],
+                [python, *words],
                 cwd=self.root,
                 capture_output=True,
                 text=True,
@@ -319,6 +410,11 @@ class Measurement:
             raise NotMeasured(lines[-1] if lines else f"exit code {done.returncode}")
         printed: list[float] = json.loads(done.stdout.strip().splitlines()[-1])
         return printed
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
 
 
 def _add_lines(
