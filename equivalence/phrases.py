@@ -71,6 +71,8 @@ RECORDED = (
     # what an implementation costs
     N_("the time was out (--seconds)"),
     N_("it made {made} model calls of {calls}"),
+    N_("{folder} is no environment"),
+    N_("{module} is not installed"),
     # … or none of the request
     N_("no run is open at this address, so this request is nobody's"),
     N_("two runs share this address, so this request is nobody's"),

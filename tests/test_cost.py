@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from equivalence.cost.lines import code_lines, implementation_lines
+from equivalence.cost.peers import MODULES
 from equivalence.table import read_table
 from tests.test_docs import other_versions
 
@@ -62,6 +63,7 @@ plain = "mine:run_agent"
 deeper = "deeper:run_agent"
 """
 ROOT = Path(__file__).parent.parent
+PEERS = ROOT / ".venv-peers"
 FLOORS = {"http.client loop", "openai loop"}
 
 
@@ -141,6 +143,32 @@ def test_an_error_of_a_long_run_leaves_the_other_figures(stranger: Path) -> None
     assert code == 3
     assert costs[name]["ms_per_call"] is not None
     assert costs[name]["left_out"] == {"50": "ValueError: too long for me"}
+
+
+def test_peers_come_from_an_environment_or_are_named(stranger: Path) -> None:
+    code, _costs, errors = cost(stranger, "--json", "--peers", "nowhere")
+    assert code == 2
+    assert "python -m venv nowhere" in errors
+    (stranger / "empty").mkdir()
+    words = ("--json", "--longest", "1", "--peers", "empty")
+    code, costs, _errors = cost(stranger, *words)
+    assert code == 3
+    assert costs["plain"]["error"] is None
+    for name in MODULES:
+        assert costs[name]["error"] == "empty is no environment"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not PEERS.is_dir(), reason="docs/cost.md says how .venv-peers is made"
+)
+def test_the_peers_are_measured(stranger: Path) -> None:
+    words = ("--json", "--longest", "10", "--seconds", "300", "--peers", str(PEERS))
+    code, costs, errors = cost(stranger, *words)
+    assert (code, errors) == (0, "")
+    for name in MODULES:
+        assert costs[name]["depth"] > 1  # type: ignore[operator]
+        assert costs[name]["growth"].keys() == {"1", "10"}  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
