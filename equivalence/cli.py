@@ -350,7 +350,7 @@ def _parser() -> argparse.ArgumentParser:
     cost.add_argument(
         "--longest",
         type=int,
-        default=200,
+        default=50,
         metavar="N",
         help=_("model calls of the longest run that is measured; default %(default)s"),
     )

@@ -145,7 +145,7 @@ class Plan:
     rounds: int = 20
     seconds: float = 60.0
     """No measurement begins after so many."""
-    longest: int = 200
+    longest: int = 50
     """Model calls of the longest run; longer ones of GROWTH are left out."""
 
     @property

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 FONT = "ui-sans-serif, system-ui, 'Segoe UI', 'Noto Sans CJK SC', sans-serif"
 INK, PALE, GRID = "#1f2430", "#5b6472", "#e6e9ef"
-COLOURS = ("#c4321f", "#1d5fa8", "#1a7f4b", "#8a4fb5", "#b07a00", "#0f8b8d")
+COLOURS = (
+    *("#c4321f", "#1d5fa8", "#1a7f4b", "#8a4fb5", "#b07a00", "#0f8b8d"),
+    *("#d6478f", "#6b4a2b", "#7a8b00", "#e0702a"),
+)
 WIDTH, HEIGHT = 760, 400
 LEFT, RIGHT, TOP, BOTTOM = 70, 590, 40, 340
 
