@@ -146,7 +146,12 @@ def _parser() -> argparse.ArgumentParser:
 
     replay = add("replay", _("run implementations on recorded answers, offline"))
     replay.add_argument("file", type=Path, metavar="FILE")
-    replay.add_argument("question", nargs="*", help=_("only these, with their traces"))
+    replay.add_argument(
+        "question",
+        nargs="*",
+        metavar="FILE|QUESTION",
+        help=_("more files; and questions: only these, with their traces"),
+    )
     replay.add_argument(
         "--implementation",
         action="append",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from wire import LADDER, STOCK
 from config import Settings, load_settings
 from equivalence.gateway import Gateway, Upstream
 from equivalence.gateway.upstreams import Reply, completion, dump
+from equivalence.judge.compare import Verdict, among_each_other
 from equivalence.judge.replay import Replayed, replay
 from equivalence.runs.files import RunFile, read_runs
 from equivalence.runs.implementation import Implementation
@@ -138,6 +140,12 @@ def record(
     with Gateway(upstream, repair=False) as endpoint:
         gathered(path, plan_for(endpoint, names, conversations, **more))
     return list(read_runs(path))
+
+
+def among(runs: Iterable[Run]) -> list[Verdict]:
+    """How runs of several implementations compare with each other."""
+    known = {run.asked: run for run in runs}
+    return list(among_each_other(known, known.__getitem__))
 
 
 def played(runs: list[Run], source: str, name: str) -> list[Replayed]:

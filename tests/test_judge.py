@@ -7,6 +7,7 @@ import io
 from functools import wraps
 
 import pytest
+from recordings import among
 from rich.console import Console
 from wire import LADDER
 
@@ -19,7 +20,6 @@ from equivalence.judge.compare import (
     Judge,
     Rules,
     Verdict,
-    among_each_other,
     compare,
     explain,
     judge,
@@ -217,7 +217,7 @@ def test_code_is_not_blamed_for_what_a_model_replied_to_an_earlier_question(talk
     a = talk(STAGE3, ["55.0"], DIRECT, name="a")
     b = talk(STAGE3, ["`55.0`"], DIRECT, name="b")
     assert judge(a[1], b[1]).divergence.cause == "request"  # all that it shows alone
-    for verdict in (judged(a, b)[1], among_each_other([*a, *b])[1]):
+    for verdict in (judged(a, b)[1], among([*a, *b])[1]):
         place = verdict.divergence
         assert (verdict.verdict, place.cause) == ("different", "reply")
         assert (place.model_call, place.path) == (1, "$.messages[2].content")

@@ -15,6 +15,7 @@ from recordings import (
     ROOT,
     ByQuestion,
     Counting,
+    among,
     call,
     gathered,
     named,
@@ -27,7 +28,6 @@ from wire import LADDER, send
 from equivalence.cli import main
 from equivalence.gateway import Exchange, Gateway, Playback
 from equivalence.gateway.upstreams import Reply, completion
-from equivalence.judge.compare import among_each_other
 from equivalence.judge.exit_codes import exit_code
 from equivalence.judge.replay import cells, replay
 from equivalence.runs.files import read_runs
@@ -120,7 +120,7 @@ def test_a_model_that_replies_differently_is_not_blamed_on_the_code(
         each for source in names for n in names for each in played(recording, source, n)
     ]
     assert all(each.faithful for each in runs)
-    causes = {v.divergence and v.divergence.cause for v in among_each_other(recording)}
+    causes = {v.divergence and v.divergence.cause for v in among(recording)}
     assert causes == {"reply"}
     assert codes(runs) == 0  # the code did what was recorded
 
@@ -334,7 +334,7 @@ def test_committed_recordings_replay(path: Path) -> None:
     unfaithful = [each for each in runs if not each.faithful]
     assert not unfaithful, unfaithful[0].verdict
     callers = [run for run in recorded if run.protocol == "tool_calls"]
-    found = [v.divergence for v in among_each_other(callers) if v.divergence]
+    found = [v.divergence for v in among(callers) if v.divergence]
     assert {divergence.cause for divergence in found} <= {"reply"}
 
 

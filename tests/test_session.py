@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from recordings import (
     ByQuestion,
     Counting,
     gathered,
+    named,
     plan_for,
     played,
     record,
@@ -32,8 +35,10 @@ from equivalence.gateway.upstreams import Reply
 from equivalence.runs.files import read_runs
 from equivalence.runs.implementation import Implementation
 from equivalence.runs.plan import CLOCK, Plan, read_questions
-from equivalence.runs.session import EndpointFailed
+from equivalence.runs.record import Run
+from equivalence.runs.session import EndpointFailed, Session
 from equivalence.settings import Settings
+from offline_model import OfflineModel
 
 DOWN = [Reply(503, b'{"error": {"message": "down"}}')]
 
@@ -383,3 +388,22 @@ def test_recording_is_refused_while_another_writes(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
     assert "being written by another process" in done.stderr
     assert path.read_bytes() == data
+
+
+def test_a_conversation_that_is_over_is_let_go(
+    gateway: Gateway, offline_settings: Settings
+) -> None:
+    conversations = [[f"{n} + 1", "thanks", "hello"] for n in range(6)]
+    plan = Plan([named("stage4")], conversations, offline_settings, repeats=2)
+    session = Session(plan, gateway)
+    runs: list[weakref.ref[Run]] = []
+    alive = []
+    for run, _new in session.ask_each(
+        plan.runs(), lambda number: OfflineModel(), lambda *_: None, 0
+    ):
+        runs.append(weakref.ref(run))
+        del run
+        gc.collect()
+        alive.append(sum(each() is not None for each in runs))
+    assert len(runs) == 36
+    assert max(alive) <= 4

@@ -93,6 +93,16 @@ def test_shards_are_joined_by_naming_them(
     capsys.readouterr()
     assert main(["diff", "whole.jsonl", "--against", *names]) == 0
     assert "10 comparisons: 10 equivalent" in capsys.readouterr().out
+    replayed = []
+    for files in (["whole.jsonl"], names):
+        assert main(["replay", *files, "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        told = [(v["left"], v["question"], v["history"]) for v in document["verdicts"]]
+        assert len(document["runs"]) == len(told) == 10
+        replayed.append((sorted(told), len(document["recorded"]), document["cross"]))
+    assert replayed[0] == replayed[1]
+    assert main(["replay", *names, "3 + 4"]) == 0
+    assert "2 runs replayed" in capsys.readouterr().out
     assert main(["report", *names]) == 0
     assert "All 5 comparisons are equivalent" in capsys.readouterr().out
 

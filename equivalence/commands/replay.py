@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -17,30 +17,37 @@ from equivalence.commands.arguments import (
 from equivalence.errors import UsageError
 from equivalence.judge.compare import Judge, among_each_other
 from equivalence.judge.exit_codes import exit_code
-from equivalence.judge.replay import Live, cells, replay
+from equivalence.judge.replay import Live, Replayed, Tally, replay
 from equivalence.language import _
-from equivalence.runs.files import to_json
 from equivalence.runs.implementation import Implementation
-from equivalence.runs.record import Run
+from equivalence.runs.record import Asked, Run
 from equivalence.runs.upstreams import Upstreams
 from equivalence.runs.watched import load_tools
 from equivalence.settings import load_settings
 from equivalence.show import replay as show
 from equivalence.show import terminal
 from equivalence.show.markdown import write_markdown
+from equivalence.show.report import JsonRuns
 from equivalence.table import Table
-from equivalence.traces import read_runs
+from equivalence.traces import run_index
 
 
 def replay_command(arguments: argparse.Namespace, table: Table) -> int:
     """Replay what the arguments ask for; return the exit code, which is about what the
     code did on the recorded replies."""
-    path = arguments.file
-    recorded = list({run.asked: run for run in read_runs(path)}.values())
+    paths, asked_for = [arguments.file], []
+    for text in arguments.question:
+        if os.path.isfile(text):  # and not Path.is_file: a question may be long
+            paths.append(Path(text))
+        else:
+            asked_for.append(text)
+    path = " ".join(map(str, paths))
+    index = run_index(paths)
+    recorded = list(index.places)
     if not recorded:
         raise UsageError(_("{path} holds no run").format(path=path))
-    questions = table.redaction.texts(arguments.question)
-    wanted = [run for run in recorded if _wanted(run, recorded, questions)]
+    questions = table.redaction.texts(asked_for)
+    wanted = _wanted(recorded, questions)
     if not wanted:
         raise UsageError(
             _("{path} has no recorded run of these questions to replay").format(
@@ -53,22 +60,28 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
         if own
         else implementations_of(table, arguments.implementation, arguments.commands)
     )
+    by_source: dict[str, list[Asked]] = {}
+    for each in wanted:
+        by_source.setdefault(each.implementation, []).append(each)
     pairs = [
-        ([run for run in wanted if run.implementation == source], implementation)
+        (index.runs(those), implementation)
         for implementation in implementations
-        for source in dict.fromkeys(run.implementation for run in wanted)
+        for source, those in by_source.items()
         if source == implementation.name or arguments.cross or not own
     ]
     pairs = [(r, one) for r, one in pairs if r[0].protocol == one.protocol]
     tools_recorded = arguments.tools == "recorded"
     named = None if tools_recorded else arguments.tools
-    tools = load_tools(named or _recorded_tools(path, wanted, table))
+    tools = load_tools(named or _recorded_tools(path, index.runs(wanted), table))
     live = _live(arguments, table)
     judge = judge_of(arguments)
     if live:
         rules = replace(judge.rules, ignore=(*judge.rules.ignore, "$.model"))
         judge = Judge(rules, judge.accept)
     total = sum(len(runs) for runs, _ in pairs)
+    played, whole = Tally(), list[Replayed]()
+    in_full = bool(asked_for) or live is not None
+    document = JsonRuns() if arguments.json else None
     replayed = (
         each
         for runs, one in pairs
@@ -83,13 +96,18 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
         )
     )
     with run_file(arguments.out) as out:
-        played = []
-        for each in terminal.tracked(replayed, _("replaying"), total):
-            played.append(each)
+        for again in terminal.tracked(replayed, _("replaying"), total):
+            played.add(again)
+            if in_full:
+                whole.append(again)
             if out is not None:
-                out.append(each.run)
+                out.append(again.run)
+            if document:
+                document.add(again.run)
+    those_played = (each for runs, _one in pairs for each in runs.asked)
     alone = own and not live
-    among = among_each_other(each.recorded for each in played) if alone else []
+    among = list(among_each_other(those_played, index.read)) if alone else []
+    index.close()
     console = terminal.console(sys.stderr if arguments.json else sys.stdout)
     done = _("their recorded results") if tools_recorded else _("run again")
     console.print(terminal.text(_("Tools: {done}.").format(done=done)))
@@ -101,18 +119,15 @@ def replay_command(arguments: argparse.Namespace, table: Table) -> int:
                 )
             )
         )
-    in_full = bool(arguments.question) or live is not None
-    show.replays(console, played, among, in_full=in_full)
-    if arguments.json:
-        document = {
-            "runs": [to_json(each.run) for each in played],
-            "verdicts": [each.verdict.to_json() for each in played],
-            "recorded": [verdict.to_json() for verdict in among],
-            "cross": [asdict(cell) for cell in cells(played)],
-        }
-        print(json.dumps(document, ensure_ascii=False))
-    write_markdown(arguments.markdown, [each.verdict for each in played])
-    return exit_code([each.verdict for each in played])
+    show.replays(console, played, among, whole)
+    if document:
+        document.end(
+            verdicts=[verdict.to_json() for verdict in played.verdicts],
+            recorded=[verdict.to_json() for verdict in among],
+            cross=[asdict(cell) for cell in played.cells],
+        )
+    write_markdown(arguments.markdown, played.verdicts)
+    return exit_code(played.verdicts)
 
 
 def _live(arguments: argparse.Namespace, table: Table) -> Live | None:
@@ -128,19 +143,27 @@ def _live(arguments: argparse.Namespace, table: Table) -> Live | None:
     return Live(arguments.first_live, settings.model, settings.base_url, new_upstream)
 
 
-def _wanted(run: Run, recorded: Sequence[Run], questions: Sequence[str]) -> bool:
-    """Whether the run belongs to a conversation with one of the questions, or leads to
-    one of them; all do where there are none."""
-    if not questions or {*run.history, run.question} & {*questions}:
-        return True
-    so_far = [*run.history, run.question]
-    return any(
-        other.question in questions and other.history[: len(so_far)] == so_far
-        for other in recorded
-    )
+def _wanted(recorded: Sequence[Asked], questions: Sequence[str]) -> list[Asked]:
+    """What belongs to a conversation with one of the questions, or leads to one of
+    them; all does where there are none."""
+    if not questions:
+        return list(recorded)
+    chosen = {*questions}
+    leading = {
+        each.history[:turn]
+        for each in recorded
+        if each.question in chosen
+        for turn in range(1, len(each.history) + 1)
+    }
+    return [
+        each
+        for each in recorded
+        if {*each.history, each.question} & chosen
+        or (*each.history, each.question) in leading
+    ]
 
 
-def _recorded_tools(path: Path, runs: Sequence[Run], table: Table) -> str:
+def _recorded_tools(path: str, runs: Sequence[Run], table: Table) -> str:
     """The tools that the runs were recorded with, if they are those of the table: a
     file does not decide what is imported here."""
     for run in runs:
@@ -154,7 +177,7 @@ def _recorded_tools(path: Path, runs: Sequence[Run], table: Table) -> str:
 
 
 def _recorded_ones(
-    path: Path, runs: Sequence[Run], table: Table
+    path: str, runs: Sequence[Asked], table: Table
 ) -> list[Implementation]:
     """The recorded implementations that the table knows by their name: a file does not
     decide what is imported or run here."""

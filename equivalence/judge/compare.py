@@ -27,7 +27,7 @@ from equivalence.gateway.exchange import Exchange
 from equivalence.gateway.shapes import first_choice
 from equivalence.language import N_, _, counted
 from equivalence.phrases import translated
-from equivalence.runs.record import Run, Step
+from equivalence.runs.record import Asked, Run, Step
 
 RULES = {
     "ids": N_("Tool call ids are matched, not compared: servers make them up."),
@@ -285,21 +285,24 @@ def judge(left: Run, right: Run, rules: Rules = STRICT) -> Verdict:
     )
 
 
-def among_each_other(runs: Iterable[Run]) -> list[Verdict]:
-    """Return the verdicts on runs of several implementations: at each question, the
-    one that appears first of all is compared with each other."""
-    asked: dict[tuple[str, ...], dict[str, Run]] = {}
+def among_each_other(
+    asked: Iterable[Asked], read: Callable[[Asked], Run]
+) -> Iterator[Verdict]:
+    """Yield the verdicts on runs of several implementations: at each question, the
+    one that appears first of all is compared with each other. `read` gives a run; those
+    of one question are read together, and none is kept."""
+    groups: dict[Asked, dict[str, Asked]] = {}
     names: dict[str, None] = {}
-    for run in runs:
-        names.setdefault(run.implementation)
-        asked.setdefault(_asked(run), {})[run.implementation] = run
+    for each in asked:
+        names.setdefault(each.implementation)
+        group = groups.setdefault(replace(each, implementation=""), {})
+        group[each.implementation] = each
     judge = Judge()
-    ordered = ([by[name] for name in names if name in by] for by in asked.values())
-    return [judge(first, run) for first, *others in ordered for run in others]
-
-
-def _asked(run: Run) -> tuple[str, ...]:
-    return (*run.history, run.question, str(run.repeat))
+    for by in groups.values():
+        first, *others = (by[name] for name in names if name in by)
+        if others:
+            baseline = read(first)
+            yield from (judge(baseline, read(other)) for other in others)
 
 
 def by_steps(left: Run, right: Run, rules: Rules = STRICT) -> str:

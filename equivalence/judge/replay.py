@@ -8,9 +8,10 @@ or a key: a request that is not in the recording fails and says where it differs
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from equivalence.gateway import Fork, Playback, Upstream
 from equivalence.judge.compare import Judge, Verdict
@@ -144,21 +145,63 @@ class Cell:
 
 def cells(played: Iterable[Replayed]) -> list[Cell]:
     """Return the cross-replay table, a cell for each pair that was played."""
-    together: dict[tuple[str, str], list[Replayed]] = {}
+    tally = Tally()
     for each in played:
-        together.setdefault((each.source, each.implementation), []).append(each)
-    found = []
-    for (source, implementation), group in together.items():
-        equal = sum(each.faithful for each in group)
-        cell = Cell(source, implementation, equal, len(group))
-        first = next((each for each in group if not each.faithful), None)
-        if first and (place := first.verdict.divergence):
+        tally.add(each)
+    return tally.cells
+
+
+class Tally:
+    """What replays come to, told as they come: no run is kept."""
+
+    def __init__(self) -> None:
+        self.verdicts: list[Verdict] = []
+        self.ends = Counter[str]()
+        """How the replayed runs ended."""
+        self.sources: dict[Source, None] = {}
+        self.versions: dict[tuple[str, str], None] = {}
+        """The packages that they were recorded with, and their versions."""
+        self._cells: dict[tuple[str, str], Cell] = {}
+
+    def add(self, each: Replayed) -> None:
+        """Take in one replay."""
+        recorded, settings = each.recorded, each.recorded.settings
+        self.verdicts.append(each.verdict)
+        self.ends[each.run.status] += 1
+        source = Source(
+            recorded.recorded[:10],
+            settings.get("model"),
+            settings.get("base_url"),
+            settings.get("temperature", 0),
+            recorded.note,
+        )
+        self.sources.setdefault(source)
+        self.versions.update(dict.fromkeys(recorded.versions.items()))
+        pair = each.source, each.implementation
+        cell = self._cells.get(pair) or Cell(*pair, 0, 0)
+        equal = cell.equal + each.faithful
+        cell = replace(cell, equal=equal, total=cell.total + 1)
+        if cell.cause is None and (place := each.verdict.divergence):
             cell = replace(
                 cell,
                 cause=place.cause,
                 model_call=place.model_call,
                 path=place.path,
-                question=first.recorded.question,
+                question=recorded.question,
             )
-        found.append(cell)
-    return found
+        self._cells[pair] = cell
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cross-replay table, a cell for each pair that was played."""
+        return list(self._cells.values())
+
+
+class Source(NamedTuple):
+    """Where recorded replies come from."""
+
+    date: str
+    model: str | None
+    base_url: str | None
+    temperature: float
+    note: str

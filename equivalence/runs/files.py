@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, overload
 
 from equivalence.errors import UsageError
 from equivalence.gateway.canonical import differences
@@ -298,11 +298,35 @@ class RunIndex:
         file.seek(place.offset)
         return _parsed(place.path, place.number, file.readline().removeprefix(BOM))
 
+    def runs(self, asked: Sequence[Asked]) -> IndexedRuns:
+        """Return these runs, each read when it is wanted."""
+        return IndexedRuns(self, asked)
+
     def close(self) -> None:
         """Let the files go."""
         for file in self._files.values():
             file.close()
         self._files.clear()
+
+
+class IndexedRuns(Sequence[Run]):
+    """Runs of an index: none of them is kept."""
+
+    def __init__(self, index: RunIndex, asked: Sequence[Asked]) -> None:
+        self._index = index
+        self.asked = asked
+
+    def __len__(self) -> int:
+        return len(self.asked)
+
+    @overload
+    def __getitem__(self, place: int) -> Run: ...
+    @overload
+    def __getitem__(self, place: slice) -> IndexedRuns: ...
+    def __getitem__(self, place: int | slice) -> Run | IndexedRuns:
+        if isinstance(place, slice):
+            return IndexedRuns(self._index, self.asked[place])
+        return self._index.read(self.asked[place])
 
 
 def _check_encoding(path: Path, number: int, line: bytes) -> None:

@@ -33,6 +33,14 @@ class Session:
         self.plan = plan
         self.gateway = gateway
         self._ended: dict[tuple[str, int, tuple[str, ...]], Observed | _Taken] = {}
+        self._parts: dict[str, set[tuple[str, ...]]] = {}
+        """The questions, each with its history, of what begins with a question."""
+        for conversation in plan.conversations:
+            parts = self._parts.setdefault(conversation[0], set())
+            for turn in range(1, len(conversation) + 1):
+                parts.add(tuple(conversation[:turn]))
+        self._open: dict[tuple[str, int, str], set[tuple[str, ...]]] = {}
+        """What is still to be asked of a conversation; what has none is forgotten."""
         self._followed = {
             tuple(conversation[:turn])
             for conversation in plan.conversations
@@ -132,8 +140,18 @@ class Session:
         return observed
 
     def _keep(self, asked: Asked, ended: Observed | _Taken) -> None:
-        if (*asked.history, asked.question) in self._followed:
+        now = (*asked.history, asked.question)
+        if now in self._followed:
             self._ended[self._key(asked)] = ended
+        parts = self._parts.get(now[0], set())
+        if len(parts) < 2:
+            return
+        left = self._open.setdefault(asked.conversation, {*parts})
+        left.discard(now)
+        if not left:
+            for part in parts:
+                self._ended.pop((asked.implementation, asked.repeat, part), None)
+            del self._open[asked.conversation]
 
     @staticmethod
     def _key(asked: Asked) -> tuple[str, int, tuple[str, ...]]:

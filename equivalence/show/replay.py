@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from equivalence.judge.compare import Verdict
-from equivalence.judge.replay import Cell, Replayed, cells
+from equivalence.judge.replay import Cell, Replayed, Source, Tally
 from equivalence.language import _
 from equivalence.runs.observe import installed_versions
 from equivalence.runs.record import Run
@@ -23,68 +23,63 @@ from equivalence.show.terminal import text
 
 def replays(
     out: Console,
-    played: Sequence[Replayed],
+    played: Tally,
     among: Sequence[Verdict],
-    *,
-    in_full: bool,
+    in_full: Sequence[Replayed] = (),
 ) -> None:
     """Print where the recordings come from, who did the same on whose answers, and how
-    the recorded runs compare with each other."""
-    for source in dict.fromkeys(_source(each.recorded) for each in played):
-        out.print(text(source))
+    the recorded runs compare with each other; the traces of those `in_full`."""
+    for source in played.sources:
+        out.print(text(_source(source)))
     for difference in _versions(played):
         out.print(text(difference, "yellow"))
     if in_full:
-        _traces(out, played)
-    table = cells(played)
-    _cross_table(out, table)
-    for each in played:
-        if not each.faithful:
-            terminal.verdict(out, each.verdict)
+        _traces(out, in_full)
+    _cross_table(out, played.cells)
+    unequal = [each for each in played.verdicts if each.divergence]
+    for verdict in unequal:
+        terminal.verdict(out, verdict)
     if among:
         _among(out, among)
-    ends = Counter(each.run.status for each in played)
-    words = ", ".join(f"{count} {status}" for status, count in ends.most_common())
+    count = len(played.verdicts)
+    words = ", ".join(f"{n} {status}" for status, n in played.ends.most_common())
     out.print(
         _("{count} runs replayed, no model asked: {words}").format(
-            count=len(played), words=words
+            count=count, words=words
         )
     )
-    equal = sum(each.faithful for each in played)
     words = _("{equal} did exactly what was recorded, {count} did not").format(
-        equal=equal, count=len(played) - equal
+        equal=count - len(unequal), count=len(unequal)
     )
     out.print(text(words, "bold"))
 
 
-def _source(run: Run) -> str:
-    settings = run.settings
-    server = settings.get("base_url") or _("its own upstream")
-    note = f". {run.note}." if run.note else "."
+def _source(source: Source) -> str:
+    server = source.base_url or _("its own upstream")
+    note = f". {source.note}." if source.note else "."
     return _(
         "Recorded {date} from {model} at {server}, temperature {temperature:g}{note}"
     ).format(
-        date=run.recorded[:10],
-        model=settings.get("model"),
+        date=source.date,
+        model=source.model,
         server=server,
-        temperature=settings.get("temperature", 0),
+        temperature=source.temperature,
         note=note,
     )
 
 
-def _versions(played: Sequence[Replayed]) -> list[str]:
+def _versions(played: Tally) -> list[str]:
     """What is installed in another version than when it was recorded."""
     here = installed_versions()
     found: dict[str, None] = {}
-    for each in played:
-        for package, version in each.recorded.versions.items():
-            if here.get(package) != version:
-                now = here.get(package, _("not installed"))
-                found[
-                    _("Recorded with {package} {version}, here it is {now}.").format(
-                        package=package, version=version, now=now
-                    )
-                ] = None
+    for package, version in played.versions:
+        if here.get(package) != version:
+            now = here.get(package, _("not installed"))
+            found[
+                _("Recorded with {package} {version}, here it is {now}.").format(
+                    package=package, version=version, now=now
+                )
+            ] = None
     return list(found)
 
 
