@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
+
+import msgspec
 
 
 class Absent:
@@ -50,17 +53,32 @@ def differences(
     """Yield (JSON path, left value, right value) of each difference, in order."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in dict.fromkeys([*left, *right]):
-            yield from differences(
-                left.get(key, ABSENT), right.get(key, ABSENT), f"{path}.{key}"
-            )
+            a, b = left.get(key, ABSENT), right.get(key, ABSENT)
+            if not same_letters(a, b):
+                yield from differences(a, b, f"{path}.{key}")
     elif isinstance(left, list) and isinstance(right, list):
-        for index in range(max(len(left), len(right))):
-            a, b = (
-                side[index] if index < len(side) else ABSENT for side in (left, right)
-            )
-            yield from differences(a, b, f"{path}[{index}]")
+        for index, (a, b) in enumerate(zip_longest(left, right, fillvalue=ABSENT)):
+            if not same_letters(a, b):
+                yield from differences(a, b, f"{path}[{index}]")
     elif not _equal(left, right):
         yield path, left, right
+
+
+def same_letters(left: Any, right: Any) -> bool:
+    """Tell, at the speed of C, whether two JSON values are the same to the letter, so
+    that nobody need walk them. Their bytes are compared, because for == true is 1. Some
+    that mean the same are not: objects in another order, 100 and 100.0."""
+    if left is right:
+        return True
+    if type(left) is str or type(right) is str:
+        return bool(left == right)
+    try:
+        return bool(_letters(left) == _letters(right))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False  # something that is no JSON
+
+
+_letters = msgspec.msgpack.Encoder().encode
 
 
 def _equal(left: Any, right: Any) -> bool:
@@ -116,7 +134,9 @@ def _call(call: Any, ids: dict[Any, str]) -> Any:
 
 
 def _number(identifier: Any, ids: dict[Any, str]) -> str:
-    return ids.setdefault(json.dumps(identifier), f"call {len(ids) + 1}")
+    text = isinstance(identifier, str)
+    key = identifier if text else (json.dumps(identifier),)  # 1 is not "1"
+    return ids.setdefault(key, f"call {len(ids) + 1}")
 
 
 def _arguments(arguments: Any) -> Any:

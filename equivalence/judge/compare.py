@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise, zip_longest
-from marshal import dumps
-from operator import is_not
+from operator import is_
 from typing import Any
 
 from equivalence.errors import UsageError
@@ -21,6 +20,7 @@ from equivalence.gateway.canonical import (
     canonical_message,
     canonical_request,
     differences,
+    same_letters,
     text_offset,
 )
 from equivalence.gateway.exchange import Exchange
@@ -324,7 +324,7 @@ def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
         return replace(found, requests=_where_requests_differ(left, right))
     lefts, rights = left.model_calls, right.model_calls
     steps = _by_turn(left), _by_turn(right)
-    before: Requests | None = None
+    requests = _Requests()
     for index, other in _paired(lefts, rights):
         if index is None or other is None:
             number = max(index or 0, other or 0) + 1
@@ -335,15 +335,11 @@ def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
         number = index + 1
         a, b = lefts[index], rights[other]
         side = None if index == other else other + 1
-        asked = a.request, b.request
-        if _same_requests(asked, before):
-            before = asked
-        else:
-            before = None
+        if not requests.same(a.request, b.request):
             for place in rules.differences(request(a), request(b)):
                 cause = _who_wrote(place[0], a, left, right)
                 return Divergence(cause, number, *place, call_side=side)
-        if a.status != b.status or not _to_the_letter(a.reply, b.reply):
+        if a.status != b.status or not same_letters(a.reply, b.reply):
             for place in rules.differences(reply(a), reply(b)):
                 return Divergence("reply", number, *place, call_side=side)
         lefts_here, rights_here = (
@@ -364,19 +360,41 @@ def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
     return None
 
 
+class _Requests:
+    """The requests of two runs, pair after pair. Where both only add to the pair before
+    them, which had no difference, what they add is compared."""
+
+    def __init__(self) -> None:
+        self._before: Requests = {}, {}
+        self._to_the_letter = True
+        """Whether the pair before was the same to the letter. If it was not, an id may
+        be another call's on the other side: then ids are numbered, from the first."""
+        self._ids: tuple[dict[Any, str], ...] = {}, {}
+        self._numbered = 0
+        """In so many messages of each side the ids have their numbers."""
+
+    def same(self, left: dict[str, Any], right: dict[str, Any]) -> bool:
+        """Tell whether the next two are the same; False where only a walk can tell."""
+        before = self._before
+        self._before = left, right
+        head = _continued_by(before[0], left)
+        if head is None or head != _continued_by(before[1], right):
+            self._ids, self._numbered = ({}, {}), 0
+            self._to_the_letter = same_letters(left, right)
+            return self._to_the_letter
+        said = left["messages"], right["messages"]
+        if self._to_the_letter and same_letters(said[0][head:], said[1][head:]):
+            return True
+        self._to_the_letter = False
+        plain = [
+            [canonical_message(message, ids) for message in messages[self._numbered :]]
+            for messages, ids in zip(said, self._ids, strict=True)
+        ]
+        self._numbered = len(said[0])
+        return same_letters(*plain)
+
+
 Requests = tuple[dict[str, Any], dict[str, Any]]
-
-
-def _same_requests(asked: Requests, before: Requests | None) -> bool:
-    """Whether two requests are the same to the letter. `before`: the two before them,
-    which were; then what each adds to its own is enough, once it is proved that it has
-    changed nothing of it."""
-    if before is not None:
-        heads = [_continued_by(*pair) for pair in zip(before, asked, strict=True)]
-        if heads[0] is not None and heads[0] == heads[1]:
-            added = [request["messages"][heads[0] :] for request in asked]
-            return _to_the_letter(*added)
-    return _to_the_letter(*asked)
 
 
 def _continued_by(before: dict[str, Any], request: dict[str, Any]) -> int | None:
@@ -388,21 +406,16 @@ def _continued_by(before: dict[str, Any], request: dict[str, Any]) -> int | None
     if before.keys() != request.keys() or len(now) < len(earlier):
         return None
     for key, value in before.items():
-        same = key == "messages" or value is request[key]
-        if not same and not _to_the_letter(value, request[key]):
+        now_it_is = request[key]
+        if (
+            key != "messages"
+            and value is not now_it_is
+            and not same_letters(value, now_it_is)
+        ):
             return None
-    if any(map(is_not, earlier, now)):  # records share what they do not change
+    if not all(map(is_, earlier, now)):  # records share what they do not change
         return None
     return len(earlier)
-
-
-def _to_the_letter(left: Any, right: Any) -> bool:
-    """Whether two JSON values are the same, at the speed of C: most are, and need no
-    walk. Their bytes are compared, because for == true is 1."""
-    try:
-        return dumps(left, 2) == dumps(right, 2)
-    except ValueError:  # something that is no JSON
-        return False
 
 
 def _paired(
@@ -416,11 +429,7 @@ def _paired(
     first calls of two conversations by their requests.
     """
     if not (_under_way_together(lefts) or _under_way_together(rights)):
-        for place in range(max(len(lefts), len(rights))):
-            yield (
-                place if place < len(lefts) else None,
-                place if place < len(rights) else None,
-            )
+        yield from zip_longest(range(len(lefts)), range(len(rights)))
         return
     continued = [_continued(calls) for calls in (lefts, rights)]
     requests = [[request(call) for call in calls] for calls in (lefts, rights)]
