@@ -613,3 +613,30 @@ def test_an_old_message_that_was_edited_is_found_with_its_place(share, old, new)
     assert compare(run(True), run(True)) is None
     for found in (compare(run(False), run(True)), compare(run(True), run(False))):
         assert (found.model_call, found.path) == (3, "$.messages[0].content")
+
+
+@pytest.mark.parametrize(("late", "same"), [("other", True), ("a", False)])
+def test_an_id_is_that_of_the_same_call_also_in_what_is_added_later(late, same):
+    """Servers make ids up: one's second may be another's first."""
+
+    def run(first, second, late):
+        added = [
+            [{"role": "user", "content": "q"}],
+            [{"role": "assistant", "tool_calls": [call("look", "{}", first)]}],
+            [{"role": "assistant", "tool_calls": [call("look", "{}", second)]}],
+            [{"role": "tool", "tool_call_id": late, "content": "sunny"}],
+        ]
+        exchanges, messages = [], []
+        for number, more in enumerate(added):
+            messages = [*messages, *more]
+            exchanges.append(conversation(began=20.0 * number))
+            exchanges[-1].request["messages"] = messages
+        return at_once(*exchanges)
+
+    left, right = run("a", "b", late), run("b", "a", late)
+    found = compare(left, right)
+    if same:
+        assert found is None
+    else:
+        assert (found.cause, found.model_call) == ("request", 4)
+        assert found.path == "$.messages[3].tool_call_id"

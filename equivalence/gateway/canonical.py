@@ -52,7 +52,7 @@ def differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield (JSON path, left value, right value) of each difference, in order."""
     if isinstance(left, dict) and isinstance(right, dict):
-        for key in dict.fromkeys([*left, *right]):
+        for key in left if left.keys() == right.keys() else {**left, **right}:
             a, b = left.get(key, ABSENT), right.get(key, ABSENT)
             if not same_letters(a, b):
                 yield from differences(a, b, f"{path}.{key}")

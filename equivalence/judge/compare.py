@@ -342,10 +342,7 @@ def compare(left: Run, right: Run, rules: Rules = STRICT) -> Divergence | None:
         if a.status != b.status or not same_letters(a.reply, b.reply):
             for place in rules.differences(reply(a), reply(b)):
                 return Divergence("reply", number, *place, call_side=side)
-        lefts_here, rights_here = (
-            steps[0].get(index + 1, []),
-            steps[1].get(other + 1, []),
-        )
+        lefts_here, rights_here = steps[0].get(number, ()), steps[1].get(other + 1, ())
         if lefts_here == rights_here:
             continue
         for cause, place in _tool_differences(lefts_here, rights_here):
