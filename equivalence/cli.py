@@ -48,12 +48,22 @@ def _main(argv: Sequence[str] | None) -> int:
 
         return int(function(arguments, read_table()))
     except KeyboardInterrupt:
-        out = getattr(arguments, "out", None)
-        words = _("interrupted")
-        if out:
-            words = _("interrupted; what was recorded is kept in {out}").format(out=out)
-        print(words, file=sys.stderr)
+        print(_interrupted(arguments), file=sys.stderr)
         return 130
+
+
+def _interrupted(arguments: argparse.Namespace) -> str:
+    """What Ctrl-C left."""
+    out = getattr(arguments, "out", None)
+    if not out or arguments.run not in RECORDING:
+        return _("interrupted")
+    if out.is_file() and out.stat().st_size:  # a run is written whole, or not at all
+        return _("interrupted; what was recorded is kept in {out}").format(out=out)
+    return _("interrupted; nothing was recorded yet")
+
+
+RECORDING = ("run", "record", "drift", "score", "replay")
+"""The commands that write runs as they come."""
 
 
 class _Command(argparse.ArgumentParser):

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from report_records import TOOL
 
 from equivalence.gateway.canonical import ABSENT
-from equivalence.show.page.values import Fold, contrast, json_html, visible
+from equivalence.runs.words import visible
+from equivalence.show.page.values import Fold, contrast, json_html
 
 
 def plain(found: Markup) -> str:
@@ -79,7 +80,19 @@ def test_contrast_of_long_values_stays_short() -> None:
 
 
 def test_what_cannot_be_seen_is_made_visible() -> None:
-    assert visible("a\x00\u202e\u200bb\ud800") == "a\\u0000\\u202e\\u200bb\\ud800"
-    assert visible("\u061c\u2066\x1b\U000e0041") == "\\u061c\\u2066\\u001b\\ue0041"
-    for kept in ("plain", "线 1\n\t2", "👩\u200d💻"):
+    """On the page and in the terminal, by one rule."""
+    assert visible("a\x00\u202e\u200bb\ud800") == r"a\x00\u202e\u200bb\ud800"
+    assert visible("\u061c\u2066\x1b\U000e0041") == r"\u061c\u2066\x1b\U000e0041"
+    assert visible("soft\u00adhyphen \U000e007f\U000e0000") == (
+        "soft\\xadhyphen \\U000e007f\\U000e0000"  # the last is not assigned
+    )
+    for shown in ("a\u200db", "北\u200d京", "\u200d💻", "👩\u200d", "no\u200cjoin"):
+        assert visible(shown) != shown
+    family = (
+        "👩\u200d👩\u200d👧",
+        "👩\U0001f3fd\u200d💻",
+        "🏳\ufe0f\u200d🌈",
+        "❤\ufe0f\u200d🔥",
+    )
+    for kept in ("plain", "线 1\n\t2", *family, "می\u200cخواهم", "क्\u200dष"):
         assert visible(kept) == kept

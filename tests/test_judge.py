@@ -476,6 +476,36 @@ def test_where_two_texts_begin_to_differ(left, right, offset):
     assert "blanks alone" not in out.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("cause", "path", "offset"),
+    [
+        *(("control", "status", None), ("control", "steps[0]", None)),
+        *(("unknown", "status", None), ("control", "answer", 2)),
+        *(("unknown", "answer", 2), ("tool", "steps[0].result", 2)),
+    ],
+)
+def test_words_of_the_judge_do_not_part_at_a_character(cause, path, offset):
+    place = Divergence(cause, 1, path, "executed", "exit")
+    verdict = Verdict("a", "b", "q", "different", place)
+    assert verdict.to_json().get("offset") == offset
+    out = io.StringIO()
+    show.verdict(Console(file=out, width=400), verdict)
+    assert ("they part at character 2" in out.getvalue()) == (offset == 2)
+    assert ("character" in out.getvalue()) == (offset is not None)
+
+
+@pytest.mark.parametrize(
+    ("cause", "path", "part"),
+    [
+        *(("request", "$.messages[0]", "request"), ("reply", "$.message", "reply")),
+        *(("tool", "$.messages[3].content", "request"), ("control", "status", "run")),
+        ("tool", "steps[0].result", "run"),
+    ],
+)
+def test_the_part_into_which_the_path_leads(cause, path, part):
+    assert Divergence(cause, 1, path, "a", "b").part == part
+
+
 def test_a_difference_in_blanks_alone_is_named_as_that():
     runs = [recorded('{"e": "1+2"}'), recorded('{"e": "1 + 2"}')]
     verdict = judge(*runs)

@@ -38,7 +38,7 @@ from report_records import (
 )
 
 from equivalence.cli import main
-from equivalence.show.page.values import visible
+from equivalence.runs.words import visible
 
 SHARES = {
     "zh": "持有 100 股腾讯，市值多少港元？",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -9,9 +10,11 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,7 @@ from recordings import (
 
 from equivalence.cli import main
 from equivalence.errors import UsageError
-from equivalence.gateway import Gateway
+from equivalence.gateway import Gateway, Upstream
 from equivalence.gateway.upstreams import Reply
 from equivalence.runs.files import read_runs
 from equivalence.runs.implementation import Implementation
@@ -332,19 +335,25 @@ def test_fifty_kills_lose_no_finished_run_and_ask_none_twice(
     assert len(runs) == len({run.asked for run in runs})
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path) -> None:
-    path = tmp_path / "stopped.jsonl"
-    with Gateway(Slow(), repair=False) as endpoint:
+class Silent(ByQuestion):
+    """A model that is asked and never answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_asked = threading.Event()
+
+    async def answer(self, request: Any, authorization: Any) -> Reply:
+        self.was_asked.set()
+        await asyncio.sleep(600)
+        return await super().answer(request, authorization)
+
+
+def interrupted(upstream: Upstream, path: Path, ready: Callable[[], bool]) -> str:
+    """What a `run` says on Ctrl-C, sent as soon as it is ready."""
+    with Gateway(upstream, repair=False) as endpoint:
         line = [
-            *(
-                sys.executable,
-                "-m",
-                "equivalence",
-                "run",
-                "and now",
-                "--out",
-                str(path),
-            ),
+            *(sys.executable, "-m", "equivalence", "run", "and now"),
+            *("--out", str(path)),
             *("--base-url", endpoint.url, "--model", "m", "--repeats", "5000"),
             *("--implementation", "stage4"),
         ]
@@ -356,14 +365,32 @@ def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
         )
         end = time.monotonic() + 60
-        while not (path.exists() and path.stat().st_size > 5000):
-            assert time.monotonic() < end, "nothing was recorded"
+        while not ready():
+            assert time.monotonic() < end, "it was never ready"
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"interrupted; what was recorded is kept in {path}" in errors.decode()
+    return errors.decode()
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "stopped.jsonl"
+
+    def two_are_there() -> bool:
+        return path.exists() and path.stat().st_size > 5000
+
+    said = interrupted(Slow(), path, two_are_there)
+    assert f"interrupted; what was recorded is kept in {path}" in said
     assert len(list(read_runs(path))) >= 2
+
+
+def test_ctrl_c_before_the_first_run_says_that_nothing_was_recorded(
+    tmp_path: Path,
+) -> None:
+    silent = Silent()
+    said = interrupted(silent, tmp_path / "empty.jsonl", silent.was_asked.is_set)
+    assert said.splitlines()[-1] == "interrupted; nothing was recorded yet"
 
 
 def test_recording_is_refused_while_another_writes(tmp_path: Path) -> None:

@@ -91,6 +91,19 @@ def test_alone_it_survives_less() -> None:
             assert outcomes(agent, name, raw=raw)[name].outcome == outcome, name
 
 
+def test_arguments_that_are_wrong_are_shown_as_they_came() -> None:
+    """What is read of them may look like what is wanted."""
+    (stage4,) = (each for each in LADDER if each.name == "stage4")
+    names = "arguments_encoded_twice", "arguments_with_a_half_character"
+    found = outcomes(stage4, *names, raw=True)
+    assert [found[name].reasons[0] for name in names] == [
+        r'steps: get_weather("{\"city\": \"北京\"}") failed,'
+        ' not get_weather({"city": "北京"}) done',
+        r'steps: choose({"colour": "red", "note": "half \ud83d"}) failed,'
+        ' not choose({"colour": "red", "note": "half ?"}) done',
+    ]
+
+
 def test_what_it_cannot_be_given_is_not_applicable() -> None:
     agent = Implementation("bare", agent=without_tools)
     reasons = {

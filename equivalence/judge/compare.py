@@ -124,7 +124,17 @@ class Divergence:
         """Which part of the model call the path leads into: request, reply or run."""
         if not self.path.startswith("$"):
             return "run"
-        return "request" if self.began else self.cause
+        return "reply" if self.cause == "reply" and not self.began else "request"
+
+    @property
+    def offset(self) -> int | None:
+        """The character, from 0, at which two texts of the agents begin to differ; None
+        where not both are texts, or they are the judge's words: executed, step_limit.
+        """
+        judges = self.cause == "control" and self.path != "answer"
+        if judges or self.path == "status":
+            return None
+        return text_offset(self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -162,8 +172,8 @@ class Verdict:
         if place and place.requests:
             data["requests"] = place.requests
         if place:
-            if (offset := text_offset(place.left, place.right)) is not None:
-                data["offset"] = offset
+            if place.offset is not None:
+                data["offset"] = place.offset
             for name in ("left", "right"):
                 if (value := getattr(place, name)) is not ABSENT:
                     data[f"{name}_value"] = value

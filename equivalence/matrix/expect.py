@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -77,7 +77,12 @@ def _ours(scenario: Scenario, played: Played) -> Iterator[str]:
     }
     for name, got in is_equal.items():
         wanted = scenario.expect.get(name, [] if name in ("steps", "repairs") else got)
-        if as_json(got) != as_json(wanted):
+        if as_json(got) == as_json(wanted):
+            continue
+        if name == "steps":
+            steps = [step for each in played.runs for step in each.steps]
+            yield f"steps: {_calls(_as_they_came(steps, got))}, not {_calls(wanted)}"
+        else:
             yield f"{name}: {as_json(got)}, not {as_json(wanted)}"
     if not scenario.raw:
         yield from _out_of_order(messages)
@@ -140,7 +145,7 @@ def _steps_of_anybody(expect: dict[str, Any], steps: Sequence[Step]) -> Iterator
     got = [[step.tool, step.arguments, step.ok is True] for step in steps]
     wanted = [[*call[:2], call[2] is True] for call in expect.get("steps", ())]
     if as_json(got) != as_json(wanted):
-        yield f"steps: {as_json(got)}, not {as_json(wanted)}"
+        yield f"steps: {_calls(_as_they_came(steps, got))}, not {_calls(wanted)}"
         return
     whole, parts = expect.get("told"), expect.get("results")
     for step, text, part in zip_longest(steps, whole or (), parts or ()):
@@ -169,6 +174,23 @@ def _as_expected(step: Step) -> list[Any]:
     """The step as a scenario writes it."""
     not_run = step.order is None and step.ok is False
     return [step.tool, step.arguments, "not run" if not_run else step.ok]
+
+
+def _as_they_came(steps: Sequence[Step], read: Sequence[Any]) -> Iterator[list[Any]]:
+    """What was read of the steps, with the arguments as the model wrote them: what is
+    read of those may look like what is wanted."""
+    for step, (tool, _, ended) in zip(steps, read, strict=True):
+        yield [tool, step.arguments_text, ended]
+
+
+def _calls(calls: Iterable[Any]) -> str:
+    """Calls and how they ended, in one line. Arguments that are text stay as it is."""
+    words = {True: "done", False: "failed"}
+    told = [
+        f"{tool}({a if isinstance(a, str) else as_json(a)}) {words.get(end, end)}"
+        for tool, a, end in calls
+    ]
+    return ", ".join(told) or "none"
 
 
 def _tool_messages(played: Played, sent: list[dict[str, Any]]) -> list[str]:

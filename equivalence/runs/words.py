@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from typing import Any
 
 from equivalence.gateway.canonical import ABSENT, shown
@@ -62,12 +63,26 @@ def ending(run: Run) -> str:
     return "\n".join(words)
 
 
-_INVISIBLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+_JOINABLE = "\u0600-\u109f\u1780-\u18af\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+"""Arabic, the scripts of India and South-East Asia, Mongolian; emoji and what follows
+one: there a joiner makes one sign of two."""
+_MAYBE_INVISIBLE = re.compile(
+    f"((?<=[{_JOINABLE}])[\u200c\u200d](?=[{_JOINABLE}]))|[^\\w \n\t]"
 )
 
 
 def visible(text: str) -> str:
-    """Return the text with what steers a terminal, or turns the direction of writing,
-    shown as what it is: \\x1b. Line breaks and tabs stay."""
-    return _INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], text)
+    """Return the text with what cannot be seen shown as its code, \\x1b: what steers a
+    terminal, turns the direction of writing or has no width, invisible tags too. Line
+    breaks, tabs, and the joiners within an emoji or a word that needs them stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _MAYBE_INVISIBLE.sub(_as_code, text)
+
+
+def _as_code(found: re.Match[str]) -> str:
+    sign = found[0]
+    tag = "\U000e0000" <= sign <= "\U000e0fff"
+    unseen = tag or unicodedata.category(sign) in ("Cc", "Cf", "Cs")
+    return ascii(sign)[1:-1] if unseen and not found[1] else sign

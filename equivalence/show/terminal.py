@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from equivalence.gateway.canonical import excerpts, spelling_alone, text_offset
+from equivalence.gateway.canonical import excerpts, spelling_alone
 from equivalence.judge.compare import (
     RULES,
     Divergence,
@@ -174,7 +174,7 @@ def verdict(out: Console, found: Verdict) -> None:
     if place:
         for name, value in zip((found.left, found.right), apart(place), strict=True):
             out.print(text(f"  {name}: {value}"))
-        if (offset := text_offset(place.left, place.right)) is not None:
+        if (offset := place.offset) is not None:
             kind = (
                 _(" (blanks alone)") if spelling_alone(place.left, place.right) else ""
             )

@@ -31,6 +31,7 @@ from equivalence.judge.compare import CAUSES, RULES, Judge
 from equivalence.language import _, counted, language, ngettext
 from equivalence.phrases import translated
 from equivalence.runs.record import Run
+from equivalence.runs.words import visible
 from equivalence.show.page.index import Index, index
 from equivalence.show.page.question import (
     CAUSE_SIGNS,
@@ -45,7 +46,6 @@ from equivalence.show.page.values import (
     json_html,
     language_of,
     short,
-    visible,
 )
 from equivalence.table import Table
 

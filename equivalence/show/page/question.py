@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from equivalence.gateway.canonical import differences, spelling_alone, text_offset
+from equivalence.gateway.canonical import differences, spelling_alone
 from equivalence.gateway.exchange import Exchange
 from equivalence.gateway.shapes import first_choice
 from equivalence.judge.compare import (
@@ -86,7 +86,7 @@ class Parting:
     def notes(self) -> list[str]:
         """What is worth knowing of two texts that are nearly the same."""
         left, right = self.place.left, self.place.right
-        offset, found = text_offset(left, right), []
+        offset, found = self.place.offset, []
         if offset:
             words = _("The two texts differ from character {offset} on.")
             found.append(words.format(offset=offset))
@@ -102,10 +102,7 @@ class Parting:
     @property
     def part(self) -> str:
         """Which part of the model call the path leads into: request, reply or run."""
-        if not self.place.path.startswith("$"):
-            return "run"
-        of_reply = self.place.cause == "reply" and not self.place.began
-        return "reply" if of_reply else "request"
+        return self.place.part
 
 
 @dataclass

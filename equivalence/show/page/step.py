@@ -14,9 +14,9 @@ from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs.lines import Message, Trace
 from equivalence.runs.steps import text_of
-from equivalence.runs.words import ending
+from equivalence.runs.words import ending, visible
 from equivalence.show.page import policy, replacing, templates, web
-from equivalence.show.page.values import language_of, text, visible
+from equivalence.show.page.values import language_of, text
 
 
 def write_steps(traces: Sequence[Trace], out: Path, *inputs: Path) -> str:

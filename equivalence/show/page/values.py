@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +12,12 @@ from markupsafe import Markup, escape
 
 from equivalence.gateway.canonical import ABSENT
 from equivalence.language import _
+from equivalence.runs.words import visible
 
 LONGEST_PART = 240
 CONTEXT = 60
 DEEPEST = 24
 """The deepest indent of a line of JSON; what lies deeper is not indented further."""
-JOINERS = "\u200c\u200d"
-"""Format characters that scripts and emoji need; the others are shown escaped."""
 
 
 def text(value: Any) -> str:
@@ -32,19 +30,6 @@ def short(value: Any, limit: int = LONGEST_PART) -> str:
     line = value if isinstance(value, str) else text(value)
     line = " ".join(line[: 4 * limit].split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
-
-
-def visible(value: str) -> str:
-    """Return the text with what cannot be seen escaped: controls, and characters that
-    turn the direction of writing or have no width, invisible tags among them."""
-    if value.isascii() and value.isprintable():
-        return value
-    return "".join(
-        f"\\u{ord(c):04x}"
-        if c not in "\n\t" + JOINERS and unicodedata.category(c) in ("Cc", "Cf", "Cs")
-        else c
-        for c in value
-    )
 
 
 def language_of(value: str) -> str:
