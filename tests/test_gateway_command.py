@@ -111,6 +111,12 @@ def test_the_gateway_alone_refuses_in_one_line(
     assert err.count("\n") == 1
 
 
+def test_without_an_endpoint_it_says_which_option_names_one(tmp_path: Path) -> None:
+    out, err = start(cwd=tmp_path).communicate(timeout=20)
+    assert (out, err.count("\n")) == ("", 1)
+    assert "--upstream, set LLM_BASE_URL" in err
+
+
 # ------------------------------------------------------------------ --record
 
 

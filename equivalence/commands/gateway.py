@@ -24,6 +24,13 @@ def gateway_command(arguments: argparse.Namespace, table: Table) -> int:
         needs_key=False,  # without one, the client's own is passed on
         repair=False if arguments.raw else None,
     )
+    if not settings.base_url and not table.upstream:
+        raise UsageError(
+            _(
+                "there is no endpoint behind it: give --upstream, set LLM_BASE_URL,"
+                " or name an upstream in [tool.equivalence]"
+            )
+        )
     upstream = Upstreams(settings, table.upstream, table.folder)(0)
     with run_file(arguments.record) as file:
         recorder = None
