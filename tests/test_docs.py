@@ -317,6 +317,12 @@ def test_the_index_has_every_page(index: Path) -> None:
 def test_a_chapter_has_what_every_chapter_has(page: Path) -> None:
     text = without_code(page)
     assert "**After this chapter you can**" in text
+    blocks = re.findall(r"^blocks\.(\w+)\(", text_of(page), re.MULTILINE)
+    assert "code" in blocks
+    assert {"console", "comparison", "python"} & {*blocks}
+    # A reader is asked to explain a run before the page does.
+    assert re.search(r"[Bb]efore\s+you (?:read on|look)", text)
+    assert re.search(r"^Next: \[|^## Where to go next$", text, re.MULTILINE)
     titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert [title for title in titles if title in PART_OF_CHAPTER] == [*PART_OF_CHAPTER]
     questions = text.partition("\n## Questions\n")[2].partition("\n## ")[0]
