@@ -262,7 +262,7 @@ class Checked:
             ),
             f"  {left.implementation}: {values[0]}",
             f"  {right.implementation}: {values[1]}",
-            f"  {_(CAUSES[place.cause])}",
+            "  " + _(CAUSES[place.cause]),
         ]
 
     # -------------------------------------------------------------------- the file

@@ -17,6 +17,7 @@ from solutions import FAST, RIGHT, WRONG, Solution
 
 from equivalence.errors import UsageError
 from equivalence.gateway import Gateway
+from equivalence.judge.compare import CAUSES
 from exercises.__main__ import main
 from exercises.checking import Checked, Failed
 from exercises.exercise import EXERCISES, FOLDER, Exercise, find, markdown
@@ -180,6 +181,17 @@ def test_a_check_says_pass_or_fail_and_why(
     Path("my_agent.py").write_text(capsys.readouterr().out, encoding="utf-8")
     assert main(["check", "return_direct"]) == 0
     assert capsys.readouterr().out.startswith("PASS  2 return_direct: ")
+
+
+def test_the_judge_explains_in_the_reader_s_language(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LLM_LANG", "zh")
+    assert main(["start", "2"]) == 0
+    assert main(["check", "2"]) == 1
+    said = "".join(capsys.readouterr().out.split())
+    assert "差异在控制流里。" in said
+    assert "".join(CAUSES["control"].split()) not in said
 
 
 def test_start_never_overwrites(
