@@ -342,7 +342,7 @@ class Measurement:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            text=True,
+            encoding="utf-8",
             encoding="utf-8",
         )
         self.at_end.callback(_end, process)
@@ -398,7 +398,7 @@ class Measurement:
                 [python, *words],
                 cwd=self.root,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 encoding="utf-8",
                 timeout=min(TIMEOUT, remaining),
                 check=False,
