@@ -142,14 +142,17 @@ def _among(out: Console, among: Sequence[Verdict]) -> None:
         place = verdict.divergence
         words = (
             _("{verdict}, cause: {cause}").format(
-                verdict=verdict.verdict, cause=place.cause
+                verdict=_(verdict.verdict), cause=place.cause
             )
             if place
             else _(verdict.verdict)
         )
         pairs.setdefault((verdict.left, verdict.right), Counter())[words] += 1
     for (left, right), counts in pairs.items():
-        words = "; ".join(f"{count} {what}" for what, count in counts.most_common())
+        words = "; ".join(
+            _("{count} {verdict}").format(count=count, verdict=what)
+            for what, count in counts.most_common()
+        )
         out.print(
             text(
                 _("  {left} vs {right}: {words}").format(

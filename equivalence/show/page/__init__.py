@@ -82,7 +82,8 @@ def write_report(
     page = _Page(table or Table(), judge or Judge(), whole)
     with replacing(out, *paths) as file, closing(index(paths)) as found:
         page.write(found, file)
-    return visible(f"{out}: {page.headline} ({page.scope})")
+    words = _("{out}: {headline} ({scope})")
+    return visible(words.format(out=out, headline=page.headline, scope=page.scope))
 
 
 @dataclass(frozen=True)
