@@ -343,7 +343,6 @@ class Measurement:
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",
-            encoding="utf-8",
         )
         self.at_end.callback(_end, process)
         assert process.stdin
@@ -398,7 +397,6 @@ class Measurement:
                 [python, *words],
                 cwd=self.root,
                 capture_output=True,
-                encoding="utf-8",
                 encoding="utf-8",
                 timeout=min(TIMEOUT, remaining),
                 check=False,
