@@ -26,12 +26,12 @@ def table(out: Console, costs: Sequence[Cost]) -> None:
     grid.add_column("", no_wrap=True)
     for head in (
         _("ms a call"),
-        _("less the wire"),
-        _("times openai"),
-        _("first, ms"),
-        _("second, ms"),
-        _("import, ms"),
-        _("memory, MB"),
+        _("less wire"),
+        _("× openai"),
+        _("1st ms"),
+        _("2nd ms"),
+        _("import ms"),
+        _("MB"),
         _("lines"),
         _("depth"),
     ):
