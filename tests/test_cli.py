@@ -396,3 +396,16 @@ def test_what_argparse_refuses_is_exit_code_2(
         main(arguments)
     assert caught.value.code == 2
     assert "error: " in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_an_endpoint_that_refuses_ends_with_the_cure(
+    own: Path, server: Gateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = {"error": {"message": "bad key", "type": "invalid_request_error"}}
+    script = Script([{"status": 401, "body": body}])
+    with server.open_run(script) as behind:
+        place = ("--base-url", behind.url, "--model", "m")
+        assert main(["run", "hi", "--implementation", "stage3", *place]) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert "bad key" in said
+    assert "Check LLM_API_KEY" in said

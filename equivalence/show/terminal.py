@@ -26,6 +26,7 @@ from equivalence.language import _
 from equivalence.phrases import translated
 from equivalence.runs import output
 from equivalence.runs.hanging import Hanging
+from equivalence.runs.hints import hint
 from equivalence.runs.record import Run, Step
 from equivalence.runs.words import (
     call,
@@ -248,9 +249,13 @@ def rules(out: Console, names: Iterable[str]) -> None:
 
 
 def notes(out: Console, runs: Iterable[Run]) -> None:
-    """Print the warnings of the runs, each once, with those it holds for."""
+    """Print the warnings of the runs, each once, with those it holds for, and what to
+    do where the endpoint failed."""
     said: dict[str, dict[str, None]] = {}
+    cures: dict[str, None] = {}
     for run in runs:
+        if run.status == "model_error" and (advice := hint(run.error)):
+            cures.setdefault(advice)
         for warning in run.warnings:
             said.setdefault(warning, {}).setdefault(run.implementation)
     for warning, names in said.items():
@@ -262,3 +267,5 @@ def notes(out: Console, runs: Iterable[Run]) -> None:
                 "yellow",
             )
         )
+    for advice in cures:
+        out.print(text(f"  {advice}", "yellow"))
