@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ def diff_command(arguments: argparse.Namespace) -> int:
     pairs, alone = paired(left, right)
     if not pairs:
         raise UsageError(_("the two sides have no question in common"))
-    names = _names(lefts, rights)
+    names, label = _names(lefts, rights), _("{implementation} in {file}")
     versions: tuple[Versions, Versions] = ({}, {})
     judge, counts = judge_of(arguments), Counter[str]()
     unequal: list[Verdict] = []
@@ -36,15 +36,11 @@ def diff_command(arguments: argparse.Namespace) -> int:
     document = JsonDocument() if arguments.json else None
     for asked in pairs:
         couple = [
-            _labelled(side.read(one), side.places[one], names[at])
+            _labelled(side.read(one), label, names[at][side.places[one].path])
             for at, (side, one) in enumerate(zip((left, right), asked, strict=True))
         ]
         for seen, run in zip(versions, couple, strict=True):
-            told = {
-                _("versions: {package}").format(package=name): text
-                for name, text in run.versions.items()
-            }
-            for package, version in {**told, _(JOBS): str(run.jobs)}.items():
+            for package, version in {**run.versions, JOBS: str(run.jobs)}.items():
                 seen.setdefault(package, set()).add(version)
         verdict = judge(*couple)
         traced += by_steps(couple[0], couple[1], judge.rules) == "trace"
@@ -52,7 +48,7 @@ def diff_command(arguments: argparse.Namespace) -> int:
         if document:
             places = left.places[asked[0]], right.places[asked[1]]
             document.add(verdict, places)
-        if verdict.verdict != "equivalent":
+        if arguments.markdown and verdict.verdict != "equivalent":
             unequal.append(verdict)
         if arguments.all or verdict.verdict != "equivalent":
             _draw(couple, verdict, sys.stderr if document else sys.stdout)
@@ -94,7 +90,9 @@ def _version_lines(left: Versions, right: Versions) -> list[str]:
     """A line for each package whose versions are not the same on both sides."""
     return [
         _("{package}: {left} on the left, {right} on the right").format(
-            package=package,
+            package=_(JOBS)
+            if package == JOBS
+            else _("versions: {package}").format(package=package),
             left=_listed(left.get(package)),
             right=_listed(right.get(package)),
         )
@@ -158,11 +156,10 @@ def _names(lefts: Sequence[Path], rights: Sequence[Path]) -> list[dict[Path, str
     ]
 
 
-def _labelled(run: Run, place: Place, names: dict[Path, str]) -> Run:
-    name = _("{implementation} in {file}").format(
-        implementation=run.implementation, file=names[place.path]
-    )
-    return replace(run, implementation=name)
+def _labelled(run: Run, label: str, file: str) -> Run:
+    labelled = copy.copy(run)
+    labelled.implementation = label.format(implementation=run.implementation, file=file)
+    return labelled
 
 
 def _draw(runs: Sequence[Run], verdict: Verdict, file: Any) -> None:
