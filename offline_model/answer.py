@@ -142,12 +142,12 @@ class _Writer:
             for token in tokens
             if not (token.means("money") and (units & {*token.marks} or not priced))
         ]
-        if not words:
-            return ""
         listed = self.say("、", ", ").join(dict.fromkeys(words))
-        notes = [self.say(f"没有用到：{listed}。", f"I left out: {listed}.")]
+        told = self.say(f"没有用到：{listed}。", f"I left out: {listed}.")
+        notes = [told] if words else []
+        clocks = [need for need in self.plan.needs if isinstance(need, Clock)]
         elsewhere = any(token.means("name", "elsewhere") for token in tokens)
-        if elsewhere and Clock() in self.plan.needs:
+        if clocks and (elsewhere or clocks[0].place):
             notes.insert(
                 0, self.say("我只知道本地时间。", "I only know the local time.")
             )

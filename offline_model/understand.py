@@ -22,7 +22,9 @@ from .words import HELLO, KINDS, THANKS, UNITS, USUAL_DEGREE, same_quantity
 
 @dataclass(frozen=True)
 class Clock:
-    """The time or the date is asked for."""
+    """The time or the date is asked for, of a place perhaps that no tool knows."""
+
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,8 @@ _SUM = re.compile(
 )
 _HOLDING = re.compile(r"NH?SH?|Sx*NH|NH")
 _CHANGES = {  # what is done to a value {x} with a number {n}
-    "rise": (r"rP", "{x} * (1 + {n})"),
-    "fall": (r"kP", "{x} * (1 - {n})"),
+    "rise": (r"[r+a]P", "{x} * (1 + {n})"),
+    "fall": (r"[-ks]P", "{x} * (1 - {n})"),
     "times": (r"[NP]\*(?![bxl]*[NP])", "{n} * {x}"),
     "by": (r"[*m][bxl]*[NP]", "{x} * {n}"),
     "over": (r"[/v][bxl]*[NP]", "{x} / {n}"),
@@ -444,7 +446,8 @@ class _Reader:
         if clause.has("intro"):
             yield clause.place("intro"), Talk("intro")
         if clause.has("time"):
-            yield clause.place("time"), Clock()
+            places = [] if clause.has("weather") else clause.names["weather"]
+            yield clause.place("time"), Clock("".join(places[:1]))
         change, said_so = self._changed(clause)
         needs = [
             (clause.place(kind), need)
@@ -649,6 +652,7 @@ def _left_out(tokens: list[Token], needs: list[Need]) -> list[Token]:
                 names |= {*need.names}
                 has |= {need.kind, need.operation}
                 has |= {"degree"} if need.kind == "weather" else {"rise", "fall"}
+                has |= {"celsius"} if need.kind == "weather" else set()
                 has |= {"compare"} if need.degree or need.operation else set()
                 has |= {"sum", "+"} if need.shares else set()
                 made = need.operation or need.degree or need.change

@@ -236,7 +236,8 @@ MEANS_NOTHING = (
     r"|此[刻时]|那么|分别|各自|持有|买了?|如[果何]|最新|最近|怎么样?|什么|[这那]里|外面|计算|大概|可以"
     r"|[这那两二三]?(?:个?城市|家?公司|个?地方|者|个)|[以之]?后"
     r"|[你我的在是与问给把被了吗么呀啊吧会有要用再也还都各就能那今市里算好每元块请地]",
-    r"(?:of )?(?:the|these|those|them) two|a|an|the|what|how|is|are|be"
+    r"(?:of )?(?:the|these|those|them) two|how far is (?:it|that)"
+    r"|a|an|the|what|how|is|are|be"
     r"|if|of|for|at|on|i|m"
     r"|my|me|our|we|us|you|your|his|her|do|does|did|would|could|can|should|have|has|own"
     r"|hold|holdings?|buy|bought|sell|please|tell|show|give|take|go|get|find|check|see|compute"

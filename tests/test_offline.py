@@ -261,6 +261,9 @@ Beijing * 明天 31 | get_weather(Beijing) => calculate(25 * 31) | 我只知道�
 Is Moutai worth more than three Apple shares? | get_stock_price(Moutai) => get_stock_price(Apple) => calculate(1 * 1688) => calculate(3 * 189.84) | 1 share of Moutai
 Which is worth more, 100 shares of Tencent or Alibaba? | get_stock_price(Tencent) => get_stock_price(Alibaba) => calculate(100 * 385.6) => calculate(100 * 82.35) | Tencent is worth more
 深圳、拉萨和北京的天气怎么样 | get_weather(深圳) & get_weather(拉萨) & get_weather(北京) | 没有“深圳”的天气数据 ; 没有“拉萨”的天气数据 ; 北京现在 25 °C
+现在伦敦几点？那里冷吗？ | get_current_time() & get_weather(伦敦) | 我只知道本地时间。
+What do 12 Apple and 3 Microsoft shares cost, minus 10%? | get_stock_price(Apple) => get_stock_price(Microsoft) => calculate((12 * 189.84 + 3 * 415.5) * (1 - 10%)) | USD in total
+Tell me the temperature in Beijing in celsius. | get_weather(Beijing) | 40 %, wind 12 km/h.
 数之和：18 和 27 | calculate(18 + 27) | 18 + 27 = 45。
 Which is colder, Harbin or London, and what time is it there? | get_weather(Harbin) & get_weather(London) & get_current_time() | I only know the local time. I left out: there.
 腾讯 300 股减去 20 股还值多少？ | get_stock_price(腾讯) | 没有用到：300、减去、20。
