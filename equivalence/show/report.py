@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,20 +55,27 @@ class Report:
 
 
 class JsonRuns:
-    """Runs as one JSON document on standard output, each written when it is there, so
-    that none is kept; what is told of them stands behind."""
+    """Runs as one JSON document on standard output. Each waits in a file until the end,
+    so that none is kept in memory, and nothing that an agent prints meanwhile gets into
+    the document; what is told of them stands behind."""
 
     def __init__(self) -> None:
-        self._before = '{"runs": ['
+        self._written = tempfile.TemporaryFile(  # noqa: SIM115, the end closes it
+            "w+", encoding="utf-8", errors="surrogatepass"
+        )
+        self._between = ""
 
     def add(self, run: Run) -> None:
         """Write one run."""
         text = json.dumps(to_json(run), ensure_ascii=False)
-        sys.stdout.write(self._before + text)
-        self._before = ", "
+        self._written.write(self._between + text)
+        self._between = ", "
 
     def end(self, **told: Any) -> None:
-        """Write what is told of the runs, and the end of the document."""
-        begun = "" if self._before == ", " else self._before
+        """Print the runs, and what is told of them."""
+        with self._written as written:
+            written.seek(0)
+            sys.stdout.write('{"runs": [')
+            shutil.copyfileobj(written, sys.stdout)
         rest = json.dumps(told, ensure_ascii=False)[1:]
-        sys.stdout.write(f"{begun}], {rest}\n")
+        sys.stdout.write(f"], {rest}\n")
