@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +29,11 @@ from equivalence.commands.arguments import (
 )
 from equivalence.judge.exit_codes import EXIT_CODES
 from equivalence.language import N_, _, translate_argparse
-from equivalence.runs.output import HelpFormatter, run_command
+from equivalence.runs.output import (
+    HelpFormatter,
+    nothing_but_the_document,
+    run_command,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,11 +47,13 @@ def _main(argv: Sequence[str] | None) -> int:
         command = f"{arguments.run}_command"
         module = import_module(f"equivalence.commands.{arguments.run}")
         function = getattr(module, command)
-        if not arguments.needs_table:
-            return int(function(arguments))
-        from equivalence.table import read_table
+        as_json = getattr(arguments, "json", False)
+        with nothing_but_the_document() if as_json else nullcontext():
+            if not arguments.needs_table:
+                return int(function(arguments))
+            from equivalence.table import read_table
 
-        return int(function(arguments, read_table()))
+            return int(function(arguments, read_table()))
     except KeyboardInterrupt:
         print(_interrupted(arguments), file=sys.stderr)
         return 130

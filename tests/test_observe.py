@@ -238,14 +238,47 @@ def test_a_module_that_breaks_at_import_is_a_failed_run_and_the_rest_goes_on(
         1,
         3,
     )
-    out = capsys.readouterr().out
-    document = json.loads(out[out.index('{"runs"') :])
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)  # whatever the module prints
+    assert ("hello" in printed.err) is (kind == "prints and exits")
     errors = [r["error"] for r in document["runs"] if r["implementation"] != "own:same"]
     assert len(errors) == 2
     assert all(words in error for error in errors)
     statuses = [r["status"] for r in document["runs"]]
     assert statuses.count("completed") == 2
     assert len((own / "a.jsonl").read_bytes().splitlines()) == 4
+
+
+CHATTY = """
+import os, sys
+print("I am imported")
+def agent(question, **given):
+    from stage3_pure_loop.agent import run_agent
+    print("I am asked")
+    return run_agent(question, **given)
+"""
+AS_JSON = {
+    "run": ["run", "1 + 1"],
+    "run --jobs": ["run", "1 + 1", "2 + 2", "--jobs", "2"],
+    "record": ["record", "1 + 1", "--out", "a.jsonl"],
+    "drift": ["drift", "1 + 1", "--repeats", "2"],
+    "matrix": ["matrix", "--scenario", "arguments_cut_short"],
+    "score": ["score"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", AS_JSON.values(), ids=AS_JSON)
+def test_what_an_agent_prints_is_never_in_the_json(
+    own: Path, command: list[str]
+) -> None:
+    (own / "chatty.py").write_text(CHATTY)
+    chatty = ["--implementation", "chatty:agent", "--json"]
+    done = python("-m", "equivalence", *command, *chatty)
+    assert "I am imported" in done.stderr, done
+    assert "I am asked" in done.stderr
+    assert json.loads(done.stdout)
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

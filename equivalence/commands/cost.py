@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from equivalence.commands.arguments import implementations_of
 from equivalence.errors import UsageError
 from equivalence.language import _
+from equivalence.runs.output import json_stream
 from equivalence.show import terminal
 from equivalence.table import Table
 
@@ -51,7 +52,7 @@ def cost_command(arguments: argparse.Namespace, table: Table) -> int:
             "cores": os.cpu_count(),
             "costs": [cost.to_json() for cost in costs],
         }
-        print(json.dumps(document, ensure_ascii=False))
+        print(json.dumps(document, ensure_ascii=False), file=json_stream())
     else:
         from equivalence.show.cost import table as draw
 

@@ -17,6 +17,7 @@ from equivalence.judge.compare import RULES, Verdict, by_steps, tally
 from equivalence.judge.exit_codes import exit_code
 from equivalence.language import N_, _, counted
 from equivalence.runs.files import Place, RunIndex
+from equivalence.runs.output import json_stream
 from equivalence.runs.record import Asked, Run
 from equivalence.traces import run_index
 
@@ -176,7 +177,7 @@ class JsonDocument:
     runs stand."""
 
     def __init__(self) -> None:
-        print('{"verdicts": [', end="")
+        print('{"verdicts": [', end="", file=json_stream())
         self._between = ""
 
     def add(self, verdict: Verdict, places: tuple[Place, Place]) -> None:
@@ -189,9 +190,9 @@ class JsonDocument:
             for side, place in zip(("left", "right"), places, strict=True)
         }
         text = json.dumps({**verdict.to_json(), **where}, ensure_ascii=False)
-        print(self._between + text, end="")
+        print(self._between + text, end="", file=json_stream())
         self._between = ",\n"
 
     def end(self) -> None:
         """Write the end of the document."""
-        print("]}")
+        print("]}", file=json_stream())

@@ -17,6 +17,7 @@ from equivalence.matrix.scenarios import Scenario, read_scenarios
 from equivalence.matrix.survival import exit_code_of, survival
 from equivalence.matrix.table import groups, matrix, tally
 from equivalence.matrix.tools import SCENARIO_TOOLS
+from equivalence.runs.output import json_stream
 from equivalence.runs.watched import load_tools
 from equivalence.show import matrix as show
 from equivalence.show import terminal
@@ -71,7 +72,7 @@ def _survival(
             "raw": arguments.raw,
             "scenarios": [outcome.to_json() for outcome in outcomes],
         }
-        print(json.dumps(document, ensure_ascii=False))
+        print(json.dumps(document, ensure_ascii=False), file=json_stream())
     return exit_code_of(outcomes)
 
 
@@ -108,6 +109,6 @@ def _matrix(
             for (group, name), (equal, total) in counts.items()
         ]
         document = {"cells": [cell.to_json() for cell in cells], "pairs": pairs}
-        print(json.dumps(document, ensure_ascii=False, default=str))
+        print(json.dumps(document, ensure_ascii=False, default=str), file=json_stream())
     aligned = [cell for cell in cells if cell.group == "aligned"]
     return 0 if all(cell.equal for cell in aligned) else 1

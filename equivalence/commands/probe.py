@@ -10,6 +10,7 @@ from dataclasses import asdict
 from equivalence.errors import UsageError
 from equivalence.language import _
 from equivalence.probe.probe import Findings, probe
+from equivalence.runs.output import json_stream
 from equivalence.settings import load_settings
 from equivalence.show import probe as show
 from equivalence.show import terminal
@@ -45,7 +46,10 @@ def probe_command(arguments: argparse.Namespace, table: Table) -> int:
         )
     }
     if arguments.json:
-        print(json.dumps(_document(findings, by_protocol), ensure_ascii=False))
+        print(
+            json.dumps(_document(findings, by_protocol), ensure_ascii=False),
+            file=json_stream(),
+        )
     show.conclusion(out, findings, by_protocol["tool_calls"], by_protocol["text"])
     return findings.exit_code
 

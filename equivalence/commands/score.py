@@ -21,6 +21,7 @@ from equivalence.errors import UsageError
 from equivalence.language import _
 from equivalence.runs.files import read_runs
 from equivalence.runs.hints import hint
+from equivalence.runs.output import json_stream
 from equivalence.runs.plan import CLOCK, Plan
 from equivalence.runs.record import Run
 from equivalence.runs.session import EndpointFailed, gather
@@ -84,7 +85,7 @@ def score_command(arguments: argparse.Namespace, table: Table) -> int:
             "published": msgspec.to_builtins(published),
             "outcomes": [each.to_json() for each in answered],
         }
-        print(json.dumps(document, ensure_ascii=False))
+        print(json.dumps(document, ensure_ascii=False), file=json_stream())
     if interrupted or failure:
         why = _("interrupted")
         if failure:

@@ -12,6 +12,7 @@ from equivalence.language import _
 from equivalence.matrix.itself import against_itself, fit
 from equivalence.matrix.player import Player
 from equivalence.matrix.scenarios import read_scenarios
+from equivalence.runs.output import json_stream
 from equivalence.runs.words import short
 from equivalence.show import terminal
 from equivalence.table import Table
@@ -39,5 +40,8 @@ def self_command(arguments: argparse.Namespace, table: Table) -> int:
             for scenario, verdict in tally.different:
                 print(f"  {scenario}: {short(str(verdict.divergence))}", file=out)
     if arguments.json:
-        print(json.dumps([each.to_json() for each in tallies], ensure_ascii=False))
+        print(
+            json.dumps([each.to_json() for each in tallies], ensure_ascii=False),
+            file=json_stream(),
+        )
     return int(any(each.different for each in tallies))

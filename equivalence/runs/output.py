@@ -10,7 +10,8 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 from unicodedata import east_asian_width
@@ -109,6 +110,31 @@ def run_command(work: Callable[[], int]) -> int:
         code = 2
     _drop_what_cannot_be_written()
     return code
+
+
+_document: IO[str] | None = None
+
+
+def json_stream() -> IO[str]:
+    """Return where the JSON document of a command goes."""
+    return _document or sys.stdout
+
+
+@contextmanager
+def nothing_but_the_document() -> Iterator[None]:
+    """Keep standard output for the JSON document: what an agent, a tool or a module of
+    the user's prints meanwhile goes to standard error."""
+    global _document
+    kept, nowhere = sys.stdout, None
+    if kept is None:  # it is closed
+        nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    _document, sys.stdout = kept or nowhere, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout, _document = kept, None
+        if nowhere:
+            nowhere.close()
 
 
 def one_line(error: Exception) -> str:

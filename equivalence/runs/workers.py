@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -154,7 +155,9 @@ def _in_process(task: Task) -> Done:
 
 
 def _begin() -> None:
-    """Ctrl-C reaches every process of the terminal: it ends a run, not a wait."""
+    """Ctrl-C reaches every process of the terminal: it ends a run, not a wait. What an
+    agent prints goes to standard error: the parent's JSON may be on the other."""
+    os.dup2(2, 1)
 
     def interrupt(*_: object) -> None:
         if _at_work:

@@ -11,6 +11,7 @@ from typing import Any
 
 from equivalence.judge.compare import RULES, Judge, Verdict, ignored
 from equivalence.runs.files import to_json
+from equivalence.runs.output import json_stream
 from equivalence.runs.record import Run
 from equivalence.show import terminal
 
@@ -73,9 +74,10 @@ class JsonRuns:
 
     def end(self, **told: Any) -> None:
         """Print the runs, and what is told of them."""
+        out = json_stream()
         with self._written as written:
             written.seek(0)
-            sys.stdout.write('{"runs": [')
-            shutil.copyfileobj(written, sys.stdout)
+            out.write('{"runs": [')
+            shutil.copyfileobj(written, out)
         rest = json.dumps(told, ensure_ascii=False)[1:]
-        sys.stdout.write(f"], {rest}\n")
+        out.write(f"], {rest}\n")
