@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
@@ -140,15 +139,10 @@ def _number(identifier: Any, ids: dict[Any, str]) -> str:
     return ids.setdefault(key, f"call {len(ids) + 1}")
 
 
-_parsed = lru_cache(16)(json.loads)
-"""The same text comes four times in a row: in a reply and the request after it, on both
-sides. Nobody changes what it stands for."""
-
-
 def _arguments(arguments: Any) -> Any:
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
     try:
-        return _parsed(arguments) if isinstance(arguments, str) else arguments
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         return arguments
