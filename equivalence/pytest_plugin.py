@@ -216,12 +216,13 @@ class Equivalence:
 
         recorded = {run.asked: run for run in read_runs(self.file)}
         for _number, one, asked in replace(plan, implementations=sources).runs():
-            if plan.redaction.asked(asked) not in recorded:
+            written = plan.redaction.asked(asked)
+            if written not in recorded:
                 raise NotRecorded(
                     _(
                         "{question!r} is not in {file} for {name}: record it with"
                     ).format(
-                        question=asked.question, file=self.file.name, name=one.name
+                        question=written.question, file=self.file.name, name=one.name
                     )
                     + f"\n  {self._command('new')}"
                 )

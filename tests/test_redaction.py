@@ -13,6 +13,7 @@ from test_gateway_command import start, stop, url_of
 from wire import send
 
 from equivalence.cli import main
+from equivalence.gateway import Gateway, Script
 from equivalence.runs.files import read_runs
 from equivalence.table import read_table
 
@@ -200,6 +201,8 @@ def test_the_plugin_records_and_finds_it_again(bank: Path) -> None:
     )
     plugin = ("-p", "equivalence.pytest_plugin")  # as if it were installed
     command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin)
+    done = python(*command, "--equivalence-record", "none", cwd=bank)
+    assert "nothing is recorded" in done.stdout
     for mode in ("once", "none"):
         done = python(*command, "--equivalence-record", mode, cwd=bank)
         assert done.returncode == 0, done.stdout
@@ -271,4 +274,46 @@ def test_questions_that_become_one_are_refused(
 ) -> None:
     questions: list[Any] = ["Whose is 13812345678?", "Whose is 13912345678?"]
     assert main(["run", *questions, "--out", "r.jsonl"]) == 2
-    assert "are one question" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "redact makes two questions one, 'Whose is [redacted phone]?'" in err
+    assert not any(question in err for question in questions)
+
+
+def test_a_secret_in_the_settings_is_not_written(
+    bank: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = "patterns = { host = '127[.]0[.]0[.]1', team = 'team-[0-9]+' }"
+    (bank / "pyproject.toml").write_text(TABLE + rules, "utf-8")
+    monkeypatch.setenv("LLM_EXTRA_BODY", '{"metadata": {"of": "team-7"}}')
+    body = {"choices": [{"message": {"content": "I am team-7"}}]}
+    with Gateway(Script([{"body": body}])) as server, server.open_run() as behind:
+        place = ("--base-url", behind.url, "--model", "m")
+        assert main(["record", "hi", *place, "--out", "r.jsonl"]) == 0
+        before = Path("r.jsonl").read_bytes()
+        assert main(["record", "hi", *place, "--out", "r.jsonl"]) == 0
+        assert Path("r.jsonl").read_bytes() == before  # the same command goes on
+    text = Path("r.jsonl").read_text("utf-8")
+    assert "127.0.0.1" not in text
+    assert "team-7" not in text
+    assert "I am [redacted team]" in text
+    assert main(["replay", "r.jsonl"]) == 0
+
+
+def test_a_secret_that_is_a_number_is_one(
+    bank: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = f'{{"account": "x", "amount": {PHONE}}}'
+    (bank / "replies.yaml").write_text(
+        f"- calls: [[transfer, '{call}']]\n- done\n", "utf-8"
+    )
+    (bank / "pyproject.toml").write_text(
+        TABLE + "patterns = { phone = '1\\d{10}', any = '[0-9]{2,}' }", "utf-8"
+    )
+    assert main(["record", "hi", "--out", "r.jsonl"]) == 0
+    assert PHONE not in Path("r.jsonl").read_text("utf-8")
+    for run in read_runs(Path("r.jsonl")):
+        assert run.steps[0].arguments == {"account": "x", "amount": "[redacted phone]"}
+        assert run.settings["max_steps"] == 10  # a replay reads it
+    assert main(["replay", "r.jsonl", "--tools", "recorded"]) == 0
+    assert main(["report", "r.jsonl"]) == 0
+    assert PHONE not in Path("report.html").read_text("utf-8")

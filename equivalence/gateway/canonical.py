@@ -7,7 +7,9 @@ order of appearance and arguments are parsed, so neither made-up ids nor spacing
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import zip_longest
 from typing import Any
 
@@ -86,6 +88,13 @@ def _equal(left: Any, right: Any) -> bool:
         return False
     both_nan = left != left and right != right  # raw replies may hold NaN
     return bool(left == right) or both_nan
+
+
+@cache
+def path_pattern(path: str) -> re.Pattern[str]:
+    """Return what fits a path as `differences` writes it, and all that stands below it;
+    [*] is any place of a list."""
+    return re.compile(re.escape(path).replace(r"\[\*\]", r"\[\d+\]") + r"(?!\w)")
 
 
 def excerpts(left: Any, right: Any, limit: int) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import pairwise, zip_longest
 from operator import is_
 from typing import Any
@@ -20,6 +19,7 @@ from equivalence.gateway.canonical import (
     canonical_message,
     canonical_request,
     differences,
+    path_pattern,
     same_letters,
     text_offset,
 )
@@ -223,13 +223,7 @@ class Rules:
 
     def ignores(self, path: str) -> bool:
         """Tell whether what stands there is passed over."""
-        return any(_pattern(each).match(path) for each in self.ignore)
-
-
-@cache
-def _pattern(path: str) -> re.Pattern[str]:
-    """What fits a path and all that stands below it."""
-    return re.compile(re.escape(path).replace(r"\[\*\]", r"\[\d+\]") + r"(?![\w])")
+        return any(path_pattern(each).match(path) for each in self.ignore)
 
 
 STRICT = Rules()

@@ -58,13 +58,13 @@ class Plan:
 
         told: dict[Asked, Asked] = {}
         for _number, _one, asked in self.runs() if self.redaction else ():
-            other = told.setdefault(self.redaction.asked(asked), asked)
-            if other != asked:
+            written = self.redaction.asked(asked)
+            if told.setdefault(written, asked) != asked:
                 raise UsageError(
                     _(
-                        "with redact, {one!r} and {other!r} are one question: ask"
-                        " them in other words, so that their records can be told apart"
-                    ).format(one=other.question, other=asked.question)
+                        "redact makes two questions one, {question!r}: ask them in"
+                        " other words, so that their records can be told apart"
+                    ).format(question=written.question)
                 )
 
     def __len__(self) -> int:

@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from equivalence.errors import UsageError
+from equivalence.gateway.canonical import path_pattern
 from equivalence.gateway.exchange import Exchange
 from equivalence.language import _
 from equivalence.runs.implementation import load
@@ -102,7 +103,7 @@ class Redaction:
                 for each in step.ungrounded
             ]
             steps.append(replace(step, **told))
-        settings = {k: self._texts(v, found) for k, v in run.settings.items()}
+        settings = self._settings(run.settings, found)
         redacted = [{"rule": rule, "times": times} for rule, times in found.items()]
         done = replace(
             run,
@@ -140,6 +141,18 @@ class Redaction:
         return tuple(self._texts([*texts], Counter()))
 
     # ------------------------------------------------------------------------ the rules
+
+    def _settings(self, settings: Mapping[str, Any], found: Found) -> dict[str, Any]:
+        """The settings; of those that are free texts what may be written. A replay
+        reads them all, so an address that may not be written whole is left out."""
+        free = {
+            name: self._texts(settings[name], found)
+            for name in FREE_SETTINGS
+            if name in settings
+        }
+        if free.get("base_url") != settings.get("base_url"):
+            free["base_url"] = None
+        return {**settings, **free}
 
     def _exchange(self, exchange: Exchange, found: Found, values: set[Any]) -> Exchange:
         request = self._at_paths(exchange.request, "$", found, values)
@@ -183,8 +196,8 @@ class Redaction:
                 for place, inner in enumerate(value)
             ]
         # Arguments stay JSON; another text that holds some goes as a whole.
-        rules = zip(self.paths, self._path_patterns, strict=True)
-        named = next((rule for rule, pattern in rules if pattern.match(path)), None)
+        rules = (rule for rule in self.paths if path_pattern(rule).match(path))
+        named = next(rules, None)
         inside = _json(value)
         if inside is not None and (named is None or path.endswith(".arguments")):
             done = self._at_paths(inside, path, found, values)
@@ -196,16 +209,22 @@ class Redaction:
         return MARK
 
     def _texts(self, value: Any, found: Found) -> Any:
-        """The value, every text in it as patterns and function leave it, keys too."""
+        """The value, every text in it as patterns and function leave it, keys too; a
+        number becomes a text where a pattern fits it, as in {"phone": 13812345678}."""
         if not (self.patterns or self.function):
             return value
         if isinstance(value, dict):
             return {
-                self._text(key, found): self._texts(inner, found)
+                self._text(key, found): inner
+                if key in OF_THE_SERVER
+                else self._texts(inner, found)
                 for key, inner in value.items()
             }
         if isinstance(value, list):
             return [self._texts(inner, found) for inner in value]
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            done = self._without_patterns(str(value), found)
+            return value if done == str(value) else done
         if not isinstance(value, str):
             return value
         if (inside := _json(value)) is not None:  # where an escape may hide a letter
@@ -213,11 +232,15 @@ class Redaction:
             value = value if done == inside else _dumped(done)
         return self._text(value, found)
 
-    def _text(self, text: Any, found: Found) -> Any:
+    def _without_patterns(self, text: str, found: Found) -> str:
         for name, pattern in self._patterns.items():
             text, times = pattern.subn(f"[redacted {name}]", text)
-            found[name] += times
-            found += Counter()  # those of no times are not named
+            if times:
+                found[name] += times
+        return text
+
+    def _text(self, text: str, found: Found) -> str:
+        text = self._without_patterns(text, found)
         if not self.function:
             return text
         call = self._call  # which raises UsageError if there is none
@@ -249,19 +272,16 @@ class Redaction:
     def _patterns(self) -> dict[str, re.Pattern[str]]:
         return {name: re.compile(each) for name, each in self.patterns.items()}
 
-    @cached_property
-    def _path_patterns(self) -> list[re.Pattern[str]]:
-        return [
-            re.compile(re.escape(path).replace(r"\[\*\]", r"\[\d+\]") + r"(?!\w)")
-            for path in self.paths
-        ]
-
 
 MARK = "[redacted]"
 """What stands where a path took something out."""
 
 NOTHING = Redaction()
 
+
+FREE_SETTINGS = ("model", "base_url", "extra_body")
+OF_THE_SERVER = ("usage",)
+"""Fields with numbers that the server counted."""
 
 ASKED = ("question", "history", "note")
 DERIVED = ("answer", "error", "warnings")

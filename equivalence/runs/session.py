@@ -193,7 +193,7 @@ def gather(
             return None
         now = new_run(implementation, asked.question, plan.settings)
         now.tools = plan.tools_name
-        check_conditions(run, now, out.path)
+        check_conditions(run, plan.redaction.run(now), out.path)
         return run
 
     failed = 0
