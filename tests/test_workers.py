@@ -163,6 +163,26 @@ def test_what_is_there_is_asked_by_no_process(own: Path, questions: str) -> None
     assert len(known("runs.jsonl")) == len(lines)
 
 
+SLOW = """
+import time
+from own import same
+def slow(question, **given):
+    time.sleep(1)
+    return same(question, **given)
+"""
+
+
+@pytest.mark.slow
+def test_the_baseline_stands_first_however_slow_it_is(own: Path) -> None:
+    (own / "slowly.py").write_text(SLOW, "utf-8")
+    asking = ["record", "1 + 1", "2 + 2", "--jobs", "2", "--out", "runs.jsonl"]
+    both = ["--implementation", "slowly:slow", "--implementation", "own:same"]
+    assert main([*asking, *both]) == 0
+    order = dict.fromkeys(run.implementation for run in known_runs("runs.jsonl"))
+    assert [*order] == ["slowly:slow", "own:same"]
+    assert len(known("runs.jsonl")) == 4
+
+
 ENDS = """
 import os, sys
 def ends_the_process(question, **given):

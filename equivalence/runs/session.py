@@ -232,7 +232,8 @@ def _asking(
     with where as (jobs, map_tasks):
         plan = replace(plan, jobs=jobs)
         tasks = workers.tasks(plan, new_upstream, recorded, seed)
-        yield workers.ask_each(tasks, map_tasks)
+        names = [each.name for each in plan.implementations]
+        yield workers.ask_each(tasks, map_tasks, names)
 
 
 def together(runs: Iterator[Run], plan: Plan) -> Iterator[list[Run]]:

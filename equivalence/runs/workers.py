@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -173,10 +173,18 @@ Map = Callable[[Iterator[Task]], Iterator[Done]]
 """Yields what comes of tasks, as it comes."""
 
 
-def ask_each(tasks: Iterator[Task], map_tasks: Map) -> Iterator[tuple[Run, bool]]:
+def ask_each(
+    tasks: Iterator[Task], map_tasks: Map, names: Sequence[str]
+) -> Iterator[tuple[Run, bool]]:
     """Yield the runs of the tasks as they come, each with whether it was asked now. A
-    task of which all is recorded goes to nobody."""
+    task of which all is recorded goes to nobody.
+
+    The first of each implementation come in the order of `names`, whoever is quicker:
+    what stands first in a file is the baseline of those that read it.
+    """
     known: deque[Task] = deque()
+    waiting: list[Done] = []
+    begun: set[str] = set()
 
     def to_ask() -> Iterator[Task]:
         for task in tasks:
@@ -188,13 +196,37 @@ def ask_each(tasks: Iterator[Task], map_tasks: Map) -> Iterator[tuple[Run, bool]
     def recorded() -> Iterator[tuple[Run, bool]]:
         while known:
             for line in known.popleft().recorded.values():
-                yield from_line(line), False
+                run = from_line(line)
+                begun.add(run.implementation)
+                yield run, False
 
-    for done in map_tasks(to_ask()):
-        yield from recorded()
-        for new, line in done:
-            yield from_line(line), new
+    def ready(at_the_end: bool = False) -> Iterator[tuple[Run, bool]]:
+        for name in names:
+            if name not in begun:
+                mine = [done for done in waiting if _of(done) == name]
+                if not mine and not at_the_end:
+                    break
+                begun.add(name)
+        may_go = [each for each in waiting if _of(each) in begun]
+        for done in sorted(may_go, key=lambda done: names.index(_of(done))):
+            waiting.remove(done)
+            yield from ((from_line(line), new) for new, line in done)
+
+    try:
+        for done in map_tasks(to_ask()):
+            yield from recorded()
+            waiting.append(done)
+            yield from ready()
+    except KeyboardInterrupt:
+        yield from ready(at_the_end=True)  # what is finished is not lost
+        raise
     yield from recorded()
+    yield from ready(at_the_end=True)
+
+
+def _of(done: Done) -> str:
+    """The implementation of a task's runs."""
+    return from_line(done[0][1]).implementation
 
 
 @contextlib.contextmanager
